@@ -1,0 +1,93 @@
+//! Why a job stopped: the first error, with its place.
+
+use super::{ConnectorError, StoreError};
+use std::fmt;
+
+/// The first error of a job: what, and where.
+#[derive(Debug)]
+pub struct Failure {
+    /// The operator as drawn, if one is to blame.
+    pub operator: Option<String>,
+    /// The task: its index within the operator.
+    pub task: Option<u32>,
+    /// The epoch that was under way: records since the last barrier belong to it.
+    pub epoch: Option<u64>,
+    /// The record: how many the task had taken in when it happened, counted from 1.
+    pub record: Option<u64>,
+    /// What happened.
+    pub cause: Cause,
+}
+
+/// What happened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// User code returned an error.
+    #[error("{0}")]
+    User(Box<dyn std::error::Error + Send + Sync>),
+    /// User code panicked.
+    #[error("panicked: {0}")]
+    Panic(String),
+    /// A source or a sink failed.
+    #[error(transparent)]
+    Connector(#[from] ConnectorError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Output waiting in an outbox went over its limit.
+    #[error(
+        "one batch made more than {limit_bytes} bytes of waiting output: emit less per record, or raise `outbox_bytes_max`"
+    )]
+    OutboxFull {
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// State could not be kept.
+    #[error("{0}")]
+    State(String),
+    /// A last checkpoint could not be made.
+    #[error("the last checkpoint could not be made: {0}")]
+    LastCheckpoint(String),
+}
+
+impl Failure {
+    /// A failure without a place yet; the runtime adds what it knows on the way out.
+    pub fn new(cause: impl Into<Cause>) -> Self {
+        Self { operator: None, task: None, epoch: None, record: None, cause: cause.into() }
+    }
+
+    /// Names the operator, unless one is named already: the innermost knows best.
+    #[must_use]
+    pub fn at(mut self, operator: &str) -> Self {
+        self.operator.get_or_insert_with(|| operator.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operator) = &self.operator {
+            write!(f, "operator `{operator}`")?;
+            for (name, value) in [("task", self.task.map(u64::from)), ("epoch", self.epoch), ("record", self.record)] {
+                if let Some(value) = value {
+                    write!(f, ", {name} {value}")?;
+                }
+            }
+            f.write_str(": ")?;
+        }
+        self.cause.fmt(f)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Proof that a failure has been made: what `?` carries out of a batch. One pointer, so that a hot loop pays nothing.
+#[derive(Debug)]
+pub struct Failed(pub Box<Failure>);
+
+impl<C: Into<Cause>> From<C> for Failed {
+    #[cold]
+    fn from(cause: C) -> Self {
+        Self(Box::new(Failure::new(cause)))
+    }
+}

@@ -1,0 +1,96 @@
+//! Sinks: where results leave, exactly once in two phases, or plainly.
+//!
+//! An exactly-once sink prepares a [`Part`] at each cut. The snapshot of epoch e lists all parts not yet committed, of
+//! all tasks and of all epochs up to e. When e is durable the coordinator commits them; after a restore it commits the
+//! listed ones again, before any writer opens, and removes what is pending and not listed (protocols, rules 40 to 43).
+
+use crate::error::{ConnectorError, Failed};
+use crate::record::Record;
+
+/// The job's place at a sink: who writes there, and from where it goes on.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The id of the store; none for a job without one.
+    pub store_id: Option<[u8; 16]>,
+    /// True if the job goes on from a snapshot, false if it starts afresh.
+    pub restored: bool,
+    /// Rises by one with each start of the job: keeps the parts of two starts apart.
+    pub attempt: u32,
+    /// False where only processes crash: nothing needs to be synced.
+    pub sync: bool,
+}
+
+/// Where results leave.
+pub trait Sink: Send + Sync + 'static {
+    /// What it takes.
+    type In: Record;
+    /// What one task writes with.
+    type Writer: Writer<In = Self::In>;
+
+    /// True if it can only work with checkpoints: it publishes nothing until an epoch is durable.
+    fn exactly_once(&self) -> bool;
+
+    /// Called once, before anything else: claims the place, or refuses it.
+    ///
+    /// # Errors
+    /// The place is missing, not writable, in use, or belongs to another store.
+    fn claim(&self, place: &Place) -> Result<Box<dyn Committer>, ConnectorError>;
+
+    /// The writer of a task; called after [`Committer::recover`].
+    ///
+    /// # Errors
+    /// The place is not writable.
+    fn writer(&self, place: &Place, task: u32) -> Result<Self::Writer, ConnectorError>;
+}
+
+/// What one task writes with.
+pub trait Writer: Send + 'static {
+    /// What it takes.
+    type In: Record;
+
+    /// Takes one record of the epoch under way.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn write(&mut self, record: Self::In) -> Result<(), Failed>;
+
+    /// Called after each batch and whenever the task falls idle: plain sinks let go of what they hold.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn flush(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// At the cut: closes what has been written since the last one. None if that is nothing, or if the sink is plain.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn prepare(&mut self, epoch: u64) -> Result<Option<Part>, Failed>;
+}
+
+/// A prepared part: what the committer needs to know to commit it, at any later time, in any process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part(pub Vec<u8>);
+
+/// Commits the parts of all tasks of one sink. Lives with the coordinator.
+pub trait Committer: Send {
+    /// After a restore (or a fresh start, with nothing listed): commits the listed parts, whatever of that was done
+    /// before, and removes pending parts of the same store that are not listed.
+    ///
+    /// # Errors
+    /// A listed part is missing, or the system refused.
+    fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError>;
+
+    /// Makes parts durable, before the epoch that lists them is.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn sync(&mut self, parts: &[Part]) -> Result<(), ConnectorError>;
+
+    /// Publishes parts: the epoch that lists them is durable.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn commit(&mut self, parts: &[Part]) -> Result<(), ConnectorError>;
+}
