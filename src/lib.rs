@@ -9,12 +9,16 @@ extern crate self as snapring;
 
 pub mod channel;
 pub mod checkpoint;
+pub mod clock;
 pub mod connector;
+pub mod dataflow;
 pub mod error;
+pub mod graph;
 pub mod marks;
 pub mod operator;
 pub mod page;
 pub mod record;
+pub mod runtime;
 pub mod snapshot;
 pub mod state;
 mod sync;

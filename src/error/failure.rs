@@ -45,6 +45,12 @@ pub enum Cause {
     /// State could not be kept.
     #[error("{0}")]
     State(String),
+    /// A checkpoint that was asked for was not made.
+    #[error("{0}")]
+    Checkpoint(String),
+    /// The system gave no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(String),
     /// A last checkpoint could not be made.
     #[error("the last checkpoint could not be made: {0}")]
     LastCheckpoint(String),
@@ -89,5 +95,14 @@ impl<C: Into<Cause>> From<C> for Failed {
     #[cold]
     fn from(cause: C) -> Self {
         Self(Box::new(Failure::new(cause)))
+    }
+}
+
+impl Failed {
+    /// Names the operator, unless one is named already.
+    #[cold]
+    #[must_use]
+    pub fn at(self, operator: &str) -> Self {
+        Self(Box::new(self.0.at(operator)))
     }
 }

@@ -1,0 +1,83 @@
+//! What a user draws: a [`Dataflow`] of [`Stream`]s, from sources to sinks, and how it is started.
+
+mod build;
+mod drawing;
+mod keyed;
+mod start;
+mod stream;
+
+pub use keyed::KeyedStream;
+pub use stream::Stream;
+
+use crate::error::Error;
+use crate::graph::{Graph, Keeps};
+use crate::operator::Source;
+use crate::runtime::{Config, Job, Local, Reading};
+use drawing::{Drawing, SourceDrawn, named};
+use std::cell::RefCell;
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A dataflow under the pen.
+pub struct Dataflow {
+    drawing: Rc<RefCell<Drawing>>,
+}
+
+impl Dataflow {
+    /// An empty dataflow. The name is kept in its snapshots: another job's are refused.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let drawing = Drawing { graph: Graph { name: name.to_owned(), ..Graph::default() }, ..Drawing::default() };
+        Self { drawing: Rc::new(RefCell::new(drawing)) }
+    }
+
+    /// Begins a stream with the records of a source. The name finds its offsets again.
+    #[track_caller]
+    pub fn source<S: Source>(&self, name: &str, source: S) -> Stream<S::Item> {
+        let operator = named(name, "source", Location::caller(), Keeps::State);
+        let (name, source) = (Arc::<str>::from(name), Arc::new(source));
+        let mut draw = self.drawing.borrow_mut();
+        draw.sources.push(SourceDrawn {
+            name: name.clone(),
+            find_splits: Box::new({
+                let source = source.clone();
+                move |restored| crate::operator::find_splits(&*source, restored)
+            }),
+        });
+        let port = draw.chain(operator, |port| {
+            Box::new(move |build| {
+                let batch_len = build.batch_len::<S::Item>();
+                let pipe = build.pipe(port)?;
+                let share = build.splits(&name);
+                let meter = build.start.meter.clone();
+                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter)))
+            })
+        });
+        Stream::at(self.drawing.clone(), port)
+    }
+
+    /// What was drawn so far, as values: chains, operators and edges.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        self.drawing.borrow().graph.clone()
+    }
+
+    /// Starts the job on threads of its own. With checkpoints configured it goes on from the newest one in the state folder.
+    ///
+    /// # Errors
+    /// The drawing or the configuration is wrong, an input or output cannot be opened, or the snapshot does not fit.
+    pub fn start(self, config: Config) -> Result<Job, Error> {
+        let made = start::make(&self.drawing.borrow(), config)?;
+        Job::start(made)
+    }
+
+    /// Makes the job run on the caller's thread, step by step, with no thread of its own.
+    ///
+    /// # Errors
+    /// As [`Dataflow::start`].
+    pub fn into_local(self, config: Config) -> Result<Local, Error> {
+        let made = start::make(&self.drawing.borrow(), config)?;
+        Ok(Local::new(made))
+    }
+}

@@ -1,0 +1,165 @@
+//! From a drawing to a job that is ready to run: checks, the store, what it holds, the places of sinks, the tasks.
+//!
+//! The order matters. The store is locked before anything is read or written; what a snapshot lists is committed before
+//! any writer opens (protocols, rules 40 and 43); and nothing outside the store and the output folders is touched
+//! before all checks have passed.
+
+use super::build::{self, Start};
+use super::drawing::Drawing;
+use crate::checkpoint::{Coordinator, Timing};
+use crate::clock::Clock;
+use crate::error::{BuildError, Error, RestoreError, StoreError};
+use crate::graph::{self, Keeps};
+use crate::operator::{Part, Place, SplitState, value};
+use crate::runtime::{
+    Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StatePlace, Status, allowed_cores,
+};
+use crate::snapshot::{Durability, Restored, Store, StoreOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error> {
+    let clock = config.clock.clone().unwrap_or_else(Clock::system);
+    check(drawing, &config)?;
+    let cores = allowed_cores(&config)?;
+    let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
+    let plan = graph::plan(&drawing.graph, &config.settings(&numbers)?)?;
+
+    let sync = config.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.durability == Durability::PowerLoss);
+    let store = config.checkpoints.as_mut().map(open_store).transpose()?;
+    let snapshot = store.as_ref().map(read_newest).transpose()?.flatten();
+    let header = match &snapshot {
+        Some(snapshot) => check_snapshot(drawing, snapshot)?,
+        None => Header::fresh(&drawing.graph.name),
+    };
+    let (restored, finished) = (snapshot.as_ref().map(|snapshot| snapshot.epoch), header.finished);
+    let splits = find_splits(drawing, snapshot.as_ref())?;
+    let place =
+        Place { store_id: store.as_ref().map(Store::id), restored: restored.is_some(), attempt: header.attempt, sync };
+    let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
+
+    let epoch = restored.unwrap_or(0);
+    let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s));
+    let start = Start {
+        place,
+        splits,
+        restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
+        epoch,
+        pool: crate::page::Pool::new(PAGE_BYTES, config.state_bytes_max),
+        hasher: crate::state::Hasher::new(header.hash_seed),
+        meter: shared.clone(),
+    };
+    let tasks = if finished { Vec::new() } else { build::tasks(drawing, &config, &plan, &start)? };
+    let timing = timing(config.checkpoints.as_ref());
+    let (events, heard) = channel();
+    let coordination = Coordination {
+        shared: shared.clone(),
+        machine: Coordinator::new(plan.tasks.len(), epoch, timing, clock.now_ns()),
+        store,
+        header,
+        sinks,
+        events: heard,
+        snapshots: Vec::new(),
+        finals: Vec::new(),
+        running: tasks.len(),
+        begun_ns: None,
+        demands: Vec::new(),
+        status: Status::default(),
+    };
+    let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
+    Ok(Made { config, shared, tasks, coordination, events, cores, restored, finished })
+}
+
+/// Bytes of a page of state.
+const PAGE_BYTES: usize = 16 * 1024;
+
+fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
+    if let Some(BuildError::TwoDataflows { operator }) = &drawing.mistake {
+        return Err(BuildError::TwoDataflows { operator: operator.clone() });
+    }
+    drawing.graph.validate()?;
+    build::check_ports(drawing)?;
+    config.validate()?;
+    match drawing.sinks.iter().find(|sink| sink.exactly_once && config.checkpoints.is_none()) {
+        Some(sink) => Err(BuildError::NeedsCheckpoints { operator: sink.name.to_string() }),
+        None => Ok(()),
+    }
+}
+
+fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
+    let ns = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Timing {
+        interval_ns: checkpoints.and_then(|checkpoints| checkpoints.interval).map(ns),
+        timeout_ns: checkpoints.map(|checkpoints| ns(checkpoints.timeout)),
+    }
+}
+
+fn open_store(checkpoints: &mut Checkpoints) -> Result<Store, StoreError> {
+    match checkpoints.place.take().expect("the configuration has been checked") {
+        StatePlace::Open(store) => Ok(*store),
+        StatePlace::Folder(folder) => {
+            let (keep, durability) = (checkpoints.keep, checkpoints.durability);
+            Store::open(
+                &folder,
+                StoreOptions { keep, durability, page_bytes: PAGE_BYTES as u32, ..StoreOptions::default() },
+            )
+        }
+    }
+}
+
+fn read_newest(store: &Store) -> Result<Option<Restored>, StoreError> {
+    store.epochs().iter().map(|info| info.epoch).max().map(|epoch| store.read(epoch)).transpose()
+}
+
+/// Is it this job's, and does every state find its operator?
+fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Error> {
+    let header = Header::read(&snapshot.header, &drawing.graph.name)?;
+    let kept: BTreeSet<&str> = snapshot.entries.iter().map(|entry| entry.operator.as_str()).collect();
+    let operators = drawing.graph.operators().filter(|operator| operator.keeps != Keeps::Nothing);
+    let drawn: BTreeSet<&str> = operators.map(|operator| operator.name.as_str()).collect();
+    if kept == drawn {
+        return Ok(header);
+    }
+    let list = |names: Vec<&&str>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    Err(Error::Restore(RestoreError::Operators {
+        epoch: snapshot.epoch,
+        snapshot_only: list(kept.difference(&drawn).collect()),
+        dataflow_only: list(drawn.difference(&kept).collect()),
+    }))
+}
+
+/// The splits of each source, of all its tasks together (protocols, rule 38).
+fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMap<Arc<str>, Vec<SplitState>>, Error> {
+    let mut found = BTreeMap::new();
+    for source in &drawing.sources {
+        let restored = snapshot.map(|snapshot| {
+            let entries = snapshot.entries.iter().filter(|entry| entry.operator == *source.name);
+            let splits = entries.map(|entry| value::<Vec<SplitState>>(entry, snapshot.epoch));
+            splits.collect::<Result<Vec<_>, _>>().map(|splits| splits.concat())
+        });
+        found.insert(source.name.clone(), (source.find_splits)(restored.transpose()?)?);
+    }
+    Ok(found)
+}
+
+/// Claims the places of all sinks and commits what the snapshot lists (rule 40).
+fn claim_sinks(drawing: &Drawing, place: &Place, snapshot: Option<&Restored>) -> Result<Vec<SinkState>, Error> {
+    let mut sinks = Vec::new();
+    for sink in &drawing.sinks {
+        let listed = snapshot.and_then(|snapshot| {
+            let entry = snapshot.entries.iter().find(|entry| entry.operator == *sink.name && entry.state == PARTS);
+            entry.map(|entry| value::<Vec<Vec<u8>>>(entry, snapshot.epoch))
+        });
+        let listed: Vec<Part> = listed.transpose()?.unwrap_or_default().into_iter().map(Part).collect();
+        let mut committer = (sink.claim)(place)?;
+        committer.recover(&listed)?;
+        sinks.push(SinkState {
+            name: sink.name.clone(),
+            exactly_once: sink.exactly_once,
+            committer,
+            uncommitted: Vec::new(),
+        });
+    }
+    Ok(sinks)
+}

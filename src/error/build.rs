@@ -1,0 +1,75 @@
+//! What is wrong with a dataflow as drawn, or with its configuration: found before anything runs.
+
+/// Why a dataflow cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Nothing was drawn.
+    #[error("dataflow `{0}` is empty: draw at least one source and one sink")]
+    Empty(String),
+    /// A stream that nothing reads.
+    #[error("nothing reads the output of operator `{operator}`: end the stream with `.sink(…)`")]
+    Unread {
+        /// The operator whose output it is.
+        operator: String,
+    },
+    /// Two operators with one name.
+    #[error(
+        "two operators are named `{name}` ({first} and {second}): a name finds the state again, so give each its own"
+    )]
+    DuplicateName {
+        /// The name.
+        name: String,
+        /// Where the first is drawn.
+        first: String,
+        /// Where the second is drawn.
+        second: String,
+    },
+    /// An empty name.
+    #[error("an operator drawn at {place} has an empty name")]
+    EmptyName {
+        /// Where it is drawn.
+        place: String,
+    },
+    /// A configured stage that is not drawn.
+    #[error("the configuration names stage `{name}`, which dataflow does not have; its stages are: {known}")]
+    UnknownStage {
+        /// The name.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// Streams of two dataflows were joined.
+    #[error("operator `{operator}` joins streams of two different dataflows")]
+    TwoDataflows {
+        /// The operator.
+        operator: String,
+    },
+    /// A number that makes no sense.
+    #[error("{what} must be {must}, not {is}")]
+    Setting {
+        /// Which setting.
+        what: &'static str,
+        /// What it must be.
+        must: String,
+        /// What it is.
+        is: String,
+    },
+    /// An exactly-once sink without checkpoints.
+    #[error("sink `{operator}` is exactly-once and publishes only what a checkpoint covers: configure checkpoints")]
+    NeedsCheckpoints {
+        /// The sink.
+        operator: String,
+    },
+    /// Checkpoints without a place.
+    #[error("checkpoints are configured but have no place: add `.to(\"some/folder\")`")]
+    NoStateFolder,
+    /// A core that this process may not use.
+    #[error("core {core} is not allowed to this process; allowed are: {allowed}")]
+    Core {
+        /// The core asked for.
+        core: usize,
+        /// The allowed ones.
+        allowed: String,
+    },
+}

@@ -1,0 +1,51 @@
+//! A snapshot that is sound but does not fit what is to go on from it.
+
+/// Why a snapshot does not fit.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// It was made by another job.
+    #[error("the state folder belongs to job `{found}`, not to `{expected}`: name another folder")]
+    OtherJob {
+        /// The job that is to start.
+        expected: String,
+        /// The job that made the snapshot.
+        found: String,
+    },
+    /// Operators with state in the snapshot and in the dataflow differ.
+    #[error(
+        "the operators with state have changed since epoch {epoch}: only in the snapshot: [{snapshot_only}], only in the dataflow: [{dataflow_only}]; give each its old name back, or start with a new state folder"
+    )]
+    Operators {
+        /// The epoch of the snapshot.
+        epoch: u64,
+        /// Names that only the snapshot has.
+        snapshot_only: String,
+        /// Names that only the dataflow has.
+        dataflow_only: String,
+    },
+    /// A state has another type.
+    #[error(
+        "operator `{operator}`: its {state} is {now} now, but was {then} in epoch {epoch}: start with a new state folder"
+    )]
+    Schema {
+        /// The operator.
+        operator: String,
+        /// Which state.
+        state: String,
+        /// The epoch of the snapshot.
+        epoch: u64,
+        /// The schema in the dataflow.
+        now: String,
+        /// The schema in the snapshot.
+        then: String,
+    },
+    /// The checkpoint was made with another hash function.
+    #[error("the snapshot was made with the hash function `{found}`, this version uses `{expected}`")]
+    Hash {
+        /// What this version uses.
+        expected: String,
+        /// What the snapshot says.
+        found: String,
+    },
+}

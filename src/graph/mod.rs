@@ -1,0 +1,130 @@
+//! The drawn dataflow as plain values: what was drawn, whether it can run, and how it is laid out over tasks and
+//! workers. It knows no records, threads or rings.
+
+mod plan;
+
+pub use plan::{ChainPlan, Plan, Settings, TaskPlan, plan};
+
+use crate::error::BuildError;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What was drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// The dataflow's name.
+    pub name: String,
+    /// Operators fused into one loop each; a task is a parallel instance of one.
+    pub chains: Vec<Chain>,
+    /// Rings between chains.
+    pub edges: Vec<Edge>,
+}
+
+/// Operators that run in one task.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// What configuration calls it: the name of its first named operator.
+    pub name: String,
+    /// In the order in which they were drawn.
+    pub operators: Vec<Operator>,
+}
+
+/// An operator as drawn.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// Its name, given or made from its place.
+    pub name: String,
+    /// Whether the name was given; else it says the place.
+    pub named: bool,
+    /// `source`, `map`, `fold`, ….
+    pub kind: &'static str,
+    /// Where it was drawn: `src/pay.rs:12`.
+    pub place: String,
+    /// What a checkpoint keeps of it.
+    pub keeps: Keeps,
+}
+
+/// What a checkpoint keeps of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Nothing.
+    Nothing,
+    /// State that its name finds again.
+    State,
+    /// Parts of an exactly-once sink.
+    Parts,
+}
+
+/// How records find their task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// By the hash of their key.
+    Key,
+    /// Straight on where the parallelism is the same, else to each task in turn.
+    Forward,
+}
+
+/// A bundle of rings from the tasks of one chain to those of another.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    /// Index of the chain it leaves.
+    pub from: usize,
+    /// Index of the chain it enters.
+    pub to: usize,
+    /// How records find their task.
+    pub route: Route,
+}
+
+impl Graph {
+    /// All operators, chain by chain.
+    pub fn operators(&self) -> impl Iterator<Item = &Operator> {
+        self.chains.iter().flat_map(|chain| &chain.operators)
+    }
+
+    /// Checks names.
+    ///
+    /// # Errors
+    /// Nothing was drawn, or two operators share a name, or one has none.
+    pub fn validate(&self) -> Result<(), BuildError> {
+        if self.chains.is_empty() {
+            return Err(BuildError::Empty(self.name.clone()));
+        }
+        let mut seen: BTreeMap<&str, &Operator> = BTreeMap::new();
+        for operator in self.operators() {
+            if operator.name.is_empty() {
+                return Err(BuildError::EmptyName { place: operator.place.clone() });
+            }
+            // Unnamed operators drawn in a loop share their place; nothing needs to find them again.
+            if !operator.named {
+                continue;
+            }
+            if let Some(first) = seen.insert(&operator.name, operator) {
+                return Err(BuildError::DuplicateName {
+                    name: operator.name.clone(),
+                    first: first.place.clone(),
+                    second: operator.place.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One line a chain, then its outputs: what `--graph` prints.
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "dataflow {}", self.name)?;
+        for (index, chain) in self.chains.iter().enumerate() {
+            let operators: Vec<_> = chain.operators.iter().map(|o| format!("{} ({})", o.name, o.kind)).collect();
+            writeln!(f, "  chain {}: {}", chain.name, operators.join(" > "))?;
+            for edge in self.edges.iter().filter(|edge| edge.from == index) {
+                let route = match edge.route {
+                    Route::Key => "by key",
+                    Route::Forward => "forward",
+                };
+                writeln!(f, "    {route} to chain {}", self.chains[edge.to].name)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! Operators with state, and the pipe that holds one.
+
+use super::pipe::{Frozen, Link, Out, Pipe, Stateful, Visit};
+use super::stage::blamed;
+use super::{Emit, Progress};
+use crate::channel::Records;
+use crate::error::Failed;
+use crate::marks::Mark;
+use crate::page::Pool;
+use crate::snapshot::Entry;
+use crate::state::Hasher;
+use std::sync::Arc;
+
+/// An operator with state, as one task sees it.
+pub(crate) trait Operator: Send {
+    type In;
+    type Out;
+
+    /// Takes the whole batch.
+    fn batch(&mut self, records: &mut Records<'_, Self::In>, out: &mut Out<Self::Out>) -> Result<(), Failed>;
+
+    /// The input has ended: emits what is still to come, as long as `out` has room. `Done` if that was all; where it goes on is
+    /// state, so that a cut can fall between two calls (protocols, rule 33).
+    fn end(&mut self, _: &mut Out<Self::Out>) -> Result<Progress, Failed> {
+        Ok(Progress::Done)
+    }
+
+    /// The cut: hands over what has changed since the last durable checkpoint.
+    fn freeze(&mut self) -> Vec<Entry>;
+
+    /// The last cut has become durable, or was given up.
+    fn settle(&mut self, durable: bool);
+}
+
+/// What an operator opens with.
+pub(crate) struct Open {
+    pub(crate) operator: Arc<str>,
+    pub(crate) task: u32,
+    pub(crate) tasks: u32,
+    pub(crate) pool: Pool,
+    pub(crate) hasher: Hasher,
+    /// The epoch that is restored, 0 at a fresh start.
+    pub(crate) epoch: u64,
+}
+
+/// The pipe of an operator.
+pub(crate) struct Operating<O: Operator> {
+    name: Arc<str>,
+    operator: O,
+    out: Out<O::Out>,
+}
+
+impl<O: Operator> Operating<O> {
+    pub(crate) fn new(name: Arc<str>, operator: O, out: Out<O::Out>) -> Self {
+        Self { name, operator, out }
+    }
+}
+
+impl<O: Operator<Out: Send>> Pipe<O::In> for Operating<O> {
+    fn batch(&mut self, records: &mut Records<'_, O::In>) -> Result<(), Failed> {
+        let (operator, out) = (&mut self.operator, &mut self.out);
+        blamed(&self.name, || operator.batch(records, out)).map_err(|failed| failed.at(&self.name))?;
+        self.out.deliver()
+    }
+}
+
+impl<O: Operator<Out: Send>> Link for Operating<O> {
+    fn has_room(&self) -> bool {
+        self.out.has_room()
+    }
+    fn flush(&mut self) -> bool {
+        self.out.next().flush()
+    }
+    fn publish(&mut self) -> Result<(), Failed> {
+        self.out.next().publish()
+    }
+    fn mark(&mut self, mark: Mark) {
+        self.out.next().mark(mark);
+    }
+    fn end(&mut self) -> Result<Progress, Failed> {
+        let (operator, out) = (&mut self.operator, &mut self.out);
+        let progress = blamed(&self.name, || operator.end(out)).map_err(|failed| failed.at(&self.name))?;
+        self.out.deliver()?;
+        if progress == Progress::Done { self.out.next().end() } else { Ok(progress) }
+    }
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+        visit(self)?;
+        self.out.next().visit(visit)
+    }
+}
+
+impl<O: Operator> Stateful for Operating<O> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn freeze(&mut self, _: u64) -> Result<Frozen, Failed> {
+        Ok(Frozen { entries: self.operator.freeze(), part: None })
+    }
+    fn settle(&mut self, durable: bool) {
+        self.operator.settle(durable);
+    }
+}

@@ -1,0 +1,194 @@
+//! What a task is built from: pipes, one for each piece that was drawn, joined by one dynamic call a batch.
+//!
+//! A task is a tree. Its root takes records from rings or from a source; each [`Pipe`] takes a batch, and hands what
+//! becomes of it to its outputs: the pipes behind it in the same task, the rings to other tasks, or a sink. Everything
+//! that is not records (room, leftovers, marks, the end, state) runs down the same tree through [`Link`].
+
+use super::{Emit, Progress, Stage};
+use crate::channel::Records;
+use crate::error::Failed;
+use crate::marks::Mark;
+use crate::snapshot::Entry;
+
+/// The part of a pipe that does not depend on what flows through it.
+pub(crate) trait Link: Send {
+    /// False while leftovers wait anywhere below.
+    fn has_room(&self) -> bool;
+    /// Moves leftovers into the rings, as far as there is room. True if none wait any more.
+    fn flush(&mut self) -> bool;
+    /// The task has nothing more to read for now: partial batches go.
+    fn publish(&mut self) -> Result<(), Failed>;
+    /// Sends a mark on every ring below, behind all that was emitted.
+    fn mark(&mut self, mark: Mark);
+    /// The input has ended: emits what is still to come, a portion a call. `Done` if that was all.
+    fn end(&mut self) -> Result<Progress, Failed>;
+    /// Calls `visit` for everything below that has state.
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed>;
+}
+
+/// What is done to each thing with state.
+pub(crate) type Visit<'a> = dyn FnMut(&mut dyn Stateful) -> Result<(), Failed> + 'a;
+
+/// Takes batches.
+pub(crate) trait Pipe<T>: Link {
+    /// Takes the whole batch.
+    fn batch(&mut self, records: &mut Records<'_, T>) -> Result<(), Failed>;
+}
+
+/// Where a chain of stages ends.
+pub(crate) trait Output<T>: Link + Emit<T> {
+    /// The batch is over: what was gathered for it goes.
+    fn batch_over(&mut self) -> Result<(), Failed>;
+}
+
+/// Something with state in a task, as a checkpoint sees it.
+pub(crate) trait Stateful {
+    /// The name of the operator.
+    fn name(&self) -> &str;
+    /// The cut: hands over what has changed since the last durable checkpoint.
+    fn freeze(&mut self, epoch: u64) -> Result<Frozen, Failed>;
+    /// The last cut has become durable, or was given up.
+    fn settle(&mut self, durable: bool);
+}
+
+/// What one operator hands over at a cut.
+#[derive(Default)]
+pub(crate) struct Frozen {
+    /// Its state.
+    pub(crate) entries: Vec<Entry>,
+    /// A sink's prepared part.
+    pub(crate) part: Option<super::Part>,
+}
+
+/// A chain of stages and its output: one monomorphized loop per batch.
+pub(crate) struct Chain<C, O> {
+    stages: C,
+    output: O,
+}
+
+impl<C, O> Chain<C, O> {
+    pub(crate) fn new(stages: C, output: O) -> Self {
+        Self { stages, output }
+    }
+}
+
+impl<C: Stage, O: Output<C::Out>> Pipe<C::In> for Chain<C, O> {
+    fn batch(&mut self, records: &mut Records<'_, C::In>) -> Result<(), Failed> {
+        for record in records {
+            self.stages.push(record, &mut self.output)?;
+        }
+        self.output.batch_over()
+    }
+}
+
+impl<C: Stage, O: Output<C::Out>> Link for Chain<C, O> {
+    fn has_room(&self) -> bool {
+        self.output.has_room()
+    }
+    fn flush(&mut self) -> bool {
+        self.output.flush()
+    }
+    fn publish(&mut self) -> Result<(), Failed> {
+        self.output.publish()
+    }
+    fn mark(&mut self, mark: Mark) {
+        self.output.mark(mark);
+    }
+    fn end(&mut self) -> Result<Progress, Failed> {
+        self.output.end()
+    }
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+        self.output.visit(visit)
+    }
+}
+
+/// What an operator emits into: gathers a batch for the pipe behind it in the same task.
+pub struct Out<T> {
+    gathered: Vec<T>,
+    next: Box<dyn Pipe<T>>,
+}
+
+impl<T> Out<T> {
+    pub(crate) fn new(batch_len_max: usize, next: Box<dyn Pipe<T>>) -> Self {
+        Self { gathered: Vec::with_capacity(batch_len_max), next }
+    }
+
+    /// Hands on what was gathered.
+    pub(crate) fn deliver(&mut self) -> Result<(), Failed> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        self.next.batch(&mut Records::of(&mut self.gathered))
+    }
+
+    /// What is behind.
+    pub(crate) fn next(&mut self) -> &mut dyn Pipe<T> {
+        &mut *self.next
+    }
+}
+
+impl<T> Emit<T> for Out<T> {
+    #[inline]
+    fn emit(&mut self, record: T) -> Result<(), Failed> {
+        if self.gathered.len() == self.gathered.capacity() {
+            self.deliver()?;
+        }
+        self.gathered.push(record);
+        Ok(())
+    }
+    fn has_room(&self) -> bool {
+        self.next.has_room()
+    }
+}
+
+/// Each record goes to every branch.
+pub(crate) struct Branches<T>(pub(crate) Vec<Out<T>>);
+
+impl<T: Clone> Emit<T> for Branches<T> {
+    fn emit(&mut self, record: T) -> Result<(), Failed> {
+        if let Some((last, others)) = self.0.split_last_mut() {
+            for branch in others {
+                branch.emit(record.clone())?;
+            }
+            last.emit(record)?;
+        }
+        Ok(())
+    }
+    fn has_room(&self) -> bool {
+        self.0.iter().all(Emit::has_room)
+    }
+}
+
+impl<T: Send + Clone> Output<T> for Branches<T> {
+    fn batch_over(&mut self) -> Result<(), Failed> {
+        self.0.iter_mut().try_for_each(Out::deliver)
+    }
+}
+
+impl<T: Send + Clone> Link for Branches<T> {
+    fn has_room(&self) -> bool {
+        Emit::has_room(self)
+    }
+    fn flush(&mut self) -> bool {
+        // Not `all`: one branch that is full must not hold up the others.
+        self.0.iter_mut().fold(true, |flushed, branch| branch.next.flush() && flushed)
+    }
+    fn publish(&mut self) -> Result<(), Failed> {
+        self.0.iter_mut().try_for_each(|branch| branch.next.publish())
+    }
+    fn mark(&mut self, mark: Mark) {
+        self.0.iter_mut().for_each(|branch| branch.next.mark(mark));
+    }
+    fn end(&mut self) -> Result<Progress, Failed> {
+        let mut progress = Progress::Done;
+        for branch in &mut self.0 {
+            if branch.next.end()? != Progress::Done {
+                progress = Progress::Made;
+            }
+        }
+        Ok(progress)
+    }
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+        self.0.iter_mut().try_for_each(|branch| branch.next.visit(visit))
+    }
+}

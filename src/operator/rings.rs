@@ -1,0 +1,108 @@
+//! Outputs to other tasks: by key over all of them, or straight on.
+
+use super::pipe::{Link, Output, Visit};
+use super::{Emit, Progress};
+use crate::channel::Outbox;
+use crate::error::Failed;
+use crate::marks::Mark;
+
+/// Picks the lane of a record.
+pub(crate) trait PickLane<T>: Send {
+    fn lane(&mut self, record: &T, lanes: usize) -> usize;
+    /// Partial batches have gone: a good moment to turn to another lane.
+    fn turn(&mut self) {}
+}
+
+/// The same lane for each record with the same key.
+pub(crate) struct ByKey<F>(pub(crate) F);
+
+impl<T, F: FnMut(&T) -> u64 + Send> PickLane<T> for ByKey<F> {
+    #[inline]
+    fn lane(&mut self, record: &T, lanes: usize) -> usize {
+        if lanes == 1 { 0 } else { crate::state::task_of((self.0)(record), lanes as u32) as usize }
+    }
+}
+
+/// One lane after the other, a batch to each.
+pub(crate) struct InTurn {
+    lane: usize,
+    left: usize,
+    batch_len: usize,
+}
+
+impl InTurn {
+    /// Begins at lane `first`, so that the tasks of one operator do not all begin at the same.
+    pub(crate) fn new(first: usize, batch_len: usize) -> Self {
+        Self { lane: first, left: batch_len, batch_len }
+    }
+}
+
+impl<T> PickLane<T> for InTurn {
+    #[inline]
+    fn lane(&mut self, _: &T, lanes: usize) -> usize {
+        if lanes == 1 {
+            return 0;
+        }
+        if self.left == 0 {
+            PickLane::<T>::turn(self);
+        }
+        self.left -= 1;
+        self.lane % lanes
+    }
+    fn turn(&mut self) {
+        self.lane = self.lane.wrapping_add(1);
+        self.left = self.batch_len;
+    }
+}
+
+/// An output to the tasks of another chain.
+pub(crate) struct Rings<T, R> {
+    outbox: Outbox<T>,
+    route: R,
+}
+
+impl<T, R> Rings<T, R> {
+    pub(crate) fn new(outbox: Outbox<T>, route: R) -> Self {
+        Self { outbox, route }
+    }
+}
+
+impl<T: Send, R: PickLane<T>> Emit<T> for Rings<T, R> {
+    #[inline]
+    fn emit(&mut self, record: T) -> Result<(), Failed> {
+        let lane = self.route.lane(&record, self.outbox.lanes());
+        self.outbox.emit(lane, record)
+    }
+    fn has_room(&self) -> bool {
+        !self.outbox.has_leftovers()
+    }
+}
+
+impl<T: Send, R: PickLane<T>> Output<T> for Rings<T, R> {
+    fn batch_over(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
+}
+
+impl<T: Send, R: PickLane<T>> Link for Rings<T, R> {
+    fn has_room(&self) -> bool {
+        !self.outbox.has_leftovers()
+    }
+    fn flush(&mut self) -> bool {
+        self.outbox.flush()
+    }
+    fn publish(&mut self) -> Result<(), Failed> {
+        self.outbox.publish();
+        self.route.turn();
+        Ok(())
+    }
+    fn mark(&mut self, mark: Mark) {
+        self.outbox.mark_all(mark);
+    }
+    fn end(&mut self) -> Result<Progress, Failed> {
+        Ok(Progress::Done)
+    }
+    fn visit(&mut self, _: &mut Visit<'_>) -> Result<(), Failed> {
+        Ok(())
+    }
+}

@@ -1,0 +1,30 @@
+//! Which cores this process may use, and pinning to them. A refusal is a warning, never a failure.
+
+use super::Config;
+use crate::error::BuildError;
+use core_affinity::CoreId;
+
+/// The core of each worker: those asked for, or all that are allowed and that the process's CPU quota pays for. None: not
+/// pinned. Called before anything is pinned: a pinned thread sees its own core only.
+pub(crate) fn allowed_cores(config: &Config) -> Result<Vec<Option<CoreId>>, BuildError> {
+    let allowed = core_affinity::get_core_ids().unwrap_or_default();
+    let quota = std::thread::available_parallelism().map_or(1, usize::from);
+    match (&config.cores, config.workers) {
+        (None, Some(workers)) => Ok(vec![None; workers]),
+        (None, None) if allowed.is_empty() => Ok(vec![None; quota]),
+        (None, None) => Ok(allowed.into_iter().take(quota).map(Some).collect()),
+        (Some(asked), _) => asked.iter().map(|core| find(*core, &allowed).map(Some)).collect(),
+    }
+}
+
+fn find(core: usize, allowed: &[CoreId]) -> Result<CoreId, BuildError> {
+    allowed.iter().find(|id| id.id == core).copied().ok_or_else(|| BuildError::Core {
+        core,
+        allowed: allowed.iter().map(|id| id.id.to_string()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Pins the calling thread. False if the system refuses.
+pub(crate) fn pin(core: CoreId) -> bool {
+    core_affinity::set_for_current(core)
+}

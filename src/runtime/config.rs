@@ -1,0 +1,273 @@
+//! How a job runs: cores, parallelism, rings, checkpoints.
+
+use crate::channel::Wait;
+use crate::clock::Clock;
+use crate::error::BuildError;
+use crate::graph::Settings;
+use crate::snapshot::{Durability, Store};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a job runs. What is not said has a default that suits one machine.
+#[derive(Debug)]
+#[must_use]
+pub struct Config {
+    pub(crate) cores: Option<Vec<usize>>,
+    pub(crate) workers: Option<usize>,
+    pub(crate) parallelism: Option<u32>,
+    pub(crate) stages: BTreeMap<String, StageConfig>,
+    pub(crate) ring_capacity: usize,
+    pub(crate) batch_len_max: Option<usize>,
+    pub(crate) outbox_bytes_max: usize,
+    pub(crate) state_bytes_max: usize,
+    pub(crate) wait: Wait,
+    pub(crate) rate_per_s: Option<u64>,
+    pub(crate) checkpoints: Option<Checkpoints>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) clock: Option<Clock>,
+}
+
+/// How one stage runs.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct StageConfig {
+    pub(crate) parallelism: Option<u32>,
+    pub(crate) cores: Vec<usize>,
+}
+
+impl StageConfig {
+    /// As the job.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of its tasks.
+    pub fn parallelism(mut self, tasks: u32) -> Self {
+        self.parallelism = Some(tasks);
+        self
+    }
+
+    /// The cores whose workers run it; they must be among the job's.
+    pub fn cores(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
+        self.cores = cores.into_iter().collect();
+        self
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Config {
+    /// One worker on each allowed core, one task of each chain per worker, no checkpoints.
+    pub fn new() -> Self {
+        Self {
+            cores: None,
+            workers: None,
+            parallelism: None,
+            stages: BTreeMap::new(),
+            ring_capacity: 8,
+            batch_len_max: None,
+            outbox_bytes_max: 1 << 30,
+            state_bytes_max: usize::MAX,
+            wait: Wait::Park,
+            rate_per_s: None,
+            checkpoints: None,
+            seed: None,
+            clock: None,
+        }
+    }
+
+    /// One worker pinned to each of these cores, by the system's numbers.
+    pub fn cores(mut self, cores: impl IntoIterator<Item = usize>) -> Self {
+        self.cores = Some(cores.into_iter().collect());
+        self
+    }
+
+    /// So many workers that are not pinned, instead of pinned ones.
+    pub fn unpinned_workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// Tasks per chain, unless its stage says otherwise. Default: the number of workers.
+    pub fn parallelism(mut self, tasks: u32) -> Self {
+        self.parallelism = Some(tasks);
+        self
+    }
+
+    /// How the stage or operator of this name runs.
+    pub fn stage(mut self, name: &str, stage: StageConfig) -> Self {
+        self.stages.insert(name.to_owned(), stage);
+        self
+    }
+
+    /// Slots (batches or marks) in each ring, at least 1. Default: 8.
+    pub fn ring_capacity(mut self, slots: usize) -> Self {
+        self.ring_capacity = slots;
+        self
+    }
+
+    /// Records in a batch, at least 1. Default: as many as fit 16 KiB.
+    pub fn batch_len_max(mut self, records: usize) -> Self {
+        self.batch_len_max = Some(records);
+        self
+    }
+
+    /// The output of a task that may wait for room in the rings, in bytes: what one batch expands to must fit. A job that goes over it
+    /// fails. Default: 1 GiB.
+    pub fn outbox_bytes_max(mut self, bytes: usize) -> Self {
+        self.outbox_bytes_max = bytes;
+        self
+    }
+
+    /// The memory for state, in bytes; a job that goes over it fails. Default: no limit.
+    pub fn state_bytes_max(mut self, bytes: usize) -> Self {
+        self.state_bytes_max = bytes;
+        self
+    }
+
+    /// How idle workers wait. Default: park.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Paces the sources: records per second, over all of them together.
+    pub fn rate_per_s(mut self, records: u64) -> Self {
+        self.rate_per_s = Some(records);
+        self
+    }
+
+    /// When checkpoints are made, and where they are kept.
+    pub fn checkpoints(mut self, checkpoints: Checkpoints) -> Self {
+        self.checkpoints = Some(checkpoints);
+        self
+    }
+
+    /// For [`crate::runtime::Local`]: the task that steps next is drawn from this seed, so that a run can be repeated
+    /// exactly. Default: one after the other.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The clock of the job. Default: the system's.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Checks the numbers that the graph's layout does not check.
+    pub(crate) fn validate(&self) -> Result<(), BuildError> {
+        let at_least_one = |what, is: Option<usize>| match is {
+            Some(0) => Err(BuildError::Setting { what, must: "at least 1".to_owned(), is: "0".to_owned() }),
+            _ => Ok(()),
+        };
+        at_least_one("ring_capacity", Some(self.ring_capacity))?;
+        at_least_one("batch_len_max", self.batch_len_max)?;
+        at_least_one("rate_per_s", self.rate_per_s.map(|rate| rate as usize))?;
+        at_least_one("unpinned_workers", self.workers)?;
+        at_least_one("the number of cores", self.cores.as_ref().map(Vec::len))?;
+        if let Some(checkpoints) = &self.checkpoints {
+            at_least_one("the checkpoint interval in ns", checkpoints.interval.map(|every| every.as_nanos() as usize))?;
+            if checkpoints.place.is_none() {
+                return Err(BuildError::NoStateFolder);
+            }
+            if checkpoints.keep < 2 {
+                let (must, is) = ("at least 2".to_owned(), checkpoints.keep.to_string());
+                return Err(BuildError::Setting { what: "keep", must, is });
+            }
+        }
+        Ok(())
+    }
+
+    /// The layout's settings, for workers on `cores` (any numbers, one for each worker).
+    pub(crate) fn settings(&self, cores: &[usize]) -> Result<Settings, BuildError> {
+        let worker_of = |core: &usize| {
+            let allowed = || cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+            cores
+                .iter()
+                .position(|other| other == core)
+                .ok_or_else(|| BuildError::Core { core: *core, allowed: allowed() })
+        };
+        let stage = |(name, stage): (&String, &StageConfig)| {
+            let workers = stage.cores.iter().map(worker_of).collect::<Result<_, _>>()?;
+            Ok((name.clone(), (stage.parallelism, workers)))
+        };
+        Ok(Settings {
+            workers: cores.len(),
+            parallelism: self.parallelism.unwrap_or(cores.len() as u32),
+            stages: self.stages.iter().map(stage).collect::<Result<_, BuildError>>()?,
+        })
+    }
+}
+
+/// When checkpoints are made, and where they are kept.
+#[derive(Debug)]
+#[must_use]
+pub struct Checkpoints {
+    pub(crate) interval: Option<Duration>,
+    pub(crate) timeout: Duration,
+    pub(crate) keep: u32,
+    pub(crate) durability: Durability,
+    pub(crate) place: Option<StatePlace>,
+}
+
+/// Where checkpoints are kept.
+#[derive(Debug)]
+pub(crate) enum StatePlace {
+    Folder(PathBuf),
+    Open(Box<Store>),
+}
+
+impl Checkpoints {
+    /// One begins every `interval`, counted from begin to begin; the next waits until the last is durable or given up.
+    pub fn every(interval: Duration) -> Self {
+        Self { interval: Some(interval), ..Self::on_demand() }
+    }
+
+    /// Only when [`Job::checkpoint`](crate::runtime::Job::checkpoint) asks, and a last one at the end.
+    pub fn on_demand() -> Self {
+        Self {
+            interval: None,
+            timeout: Duration::from_secs(600),
+            keep: 3,
+            durability: Durability::PowerLoss,
+            place: None,
+        }
+    }
+
+    /// The state folder; made if it is missing. One job at a time.
+    pub fn to(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.place = Some(StatePlace::Folder(folder.into()));
+        self
+    }
+
+    /// A store that is open already, be it a simulated one.
+    pub fn store(mut self, store: Store) -> Self {
+        self.place = Some(StatePlace::Open(Box::new(store)));
+        self
+    }
+
+    /// A checkpoint whose cut takes longer is given up. Default: 10 minutes.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Checkpoints to keep, at least 2. Default: 3.
+    pub fn keep(mut self, checkpoints: u32) -> Self {
+        self.keep = checkpoints;
+        self
+    }
+
+    /// What a checkpoint must survive. Default: a loss of power.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+}

@@ -1,0 +1,245 @@
+//! The coordinator's shell: it gives the pure [`checkpoint::Coordinator`](crate::checkpoint::Coordinator) its events and
+//! does what that decides: the epoch words, the commit to the store, the sinks' second phase.
+//!
+//! The order of a commit, each step only after the one before (protocols, rule 40): the parts are synced, the epoch that
+//! lists them becomes durable, tasks are told, the parts are published. A crash in between is mended at the restore,
+//! which publishes the listed parts again.
+
+use super::header::{Header, PARTS};
+use super::shared::Shared;
+use crate::checkpoint::{Action, Coordinator};
+use crate::error::{Cause, Failure};
+use crate::operator::{Committer, Part};
+use crate::page::FrozenPages;
+use crate::record::Record;
+use crate::snapshot::{Checkpoint, Entry, Store};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+/// What the coordinator hears.
+pub(crate) enum Event {
+    /// A task froze in an epoch.
+    Snapshot { task: u32, epoch: u64, snapshot: TaskSnapshot },
+    /// A task finished: its final snapshot.
+    Finished { task: u32, snapshot: TaskSnapshot },
+    /// A task failed.
+    Failed(Box<Failure>),
+    /// Somebody wants a checkpoint, and is told when it is durable, or why not.
+    Demand(Sender<Result<CheckpointReport, String>>),
+}
+
+/// What a task hands in.
+#[derive(Default)]
+pub(crate) struct TaskSnapshot {
+    pub(crate) entries: Vec<Entry>,
+    /// Prepared parts, each with its sink.
+    pub(crate) parts: Vec<(Arc<str>, Part)>,
+}
+
+/// A durable checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// Its epoch.
+    pub epoch: u64,
+    /// From its begin until it was durable.
+    pub duration_ns: u64,
+    /// From its begin until the last task had frozen.
+    pub cut_ns: u64,
+    /// Bytes written for it.
+    pub bytes: u64,
+}
+
+/// A sink, as the coordinator sees it.
+pub(crate) struct SinkState {
+    pub(crate) name: Arc<str>,
+    pub(crate) exactly_once: bool,
+    pub(crate) committer: Box<dyn Committer>,
+    /// Prepared and not committed, of all epochs.
+    pub(crate) uncommitted: Vec<Part>,
+}
+
+pub(crate) struct Coordination {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) machine: Coordinator,
+    pub(crate) store: Option<Store>,
+    pub(crate) header: Header,
+    pub(crate) sinks: Vec<SinkState>,
+    pub(crate) events: Receiver<Event>,
+    /// Snapshots of the epoch under way.
+    pub(crate) snapshots: Vec<Entry>,
+    /// Final snapshots.
+    pub(crate) finals: Vec<Entry>,
+    pub(crate) running: usize,
+    /// When the epoch under way began; the last one, made of final snapshots alone, has no such moment.
+    pub(crate) begun_ns: Option<u64>,
+    pub(crate) demands: Vec<(u64, Sender<Result<CheckpointReport, String>>)>,
+    pub(crate) status: Status,
+}
+
+/// What checkpoints have come to so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) last: Option<CheckpointReport>,
+    pub(crate) checkpoints: u64,
+    pub(crate) checkpoint_bytes: u64,
+    /// The job has come to its end.
+    pub(crate) ended: bool,
+}
+
+impl Coordination {
+    /// Takes in what has been heard and does what is due. True once the last epoch is durable: the job is over.
+    pub(crate) fn poll(&mut self, now_ns: u64) -> Result<bool, Box<Failure>> {
+        while let Ok(event) = self.events.try_recv() {
+            self.hear(event, now_ns)?;
+        }
+        while let Some(action) = self.machine.tick(now_ns) {
+            self.act(action, now_ns)?;
+        }
+        self.status.ended = self.machine.is_over();
+        Ok(self.status.ended)
+    }
+
+    pub(crate) fn hear(&mut self, event: Event, now_ns: u64) -> Result<(), Box<Failure>> {
+        let action = match event {
+            Event::Failed(failure) => return Err(failure),
+            Event::Demand(answer) => {
+                let epoch = self.machine.demand();
+                self.demands.push((epoch, answer));
+                None
+            }
+            Event::Snapshot { task, epoch, snapshot } => {
+                self.take_parts(snapshot.parts);
+                // Of an epoch given up meanwhile, only the parts are kept (rule 2).
+                if epoch > self.machine.closed_to() {
+                    self.snapshots.extend(snapshot.entries);
+                }
+                self.machine.snapshot(task as usize, epoch)
+            }
+            Event::Finished { task, snapshot } => {
+                self.take_parts(snapshot.parts);
+                self.finals.extend(snapshot.entries);
+                self.running -= 1;
+                self.machine.finished(task as usize)
+            }
+        };
+        action.map_or(Ok(()), |action| self.act(action, now_ns))
+    }
+
+    fn take_parts(&mut self, parts: Vec<(Arc<str>, Part)>) {
+        for (name, part) in parts {
+            let sink = self.sinks.iter_mut().find(|sink| sink.name == name);
+            sink.expect("a sink with a writer has a committer").uncommitted.push(part);
+        }
+    }
+
+    fn act(&mut self, action: Action, now_ns: u64) -> Result<(), Box<Failure>> {
+        match action {
+            Action::Begin(epoch) => {
+                self.begun_ns = Some(now_ns);
+                self.snapshots.clear();
+                self.shared.request(epoch);
+            }
+            Action::Abort(epoch) => {
+                self.snapshots.clear();
+                self.answer(epoch, &Err(format!("checkpoint {epoch} took longer than its time-out and was given up")));
+                self.shared.abort(epoch);
+            }
+            Action::Commit(epoch) => {
+                self.commit(epoch, now_ns)?;
+                self.machine.durable(epoch);
+                self.shared.close(epoch);
+            }
+            Action::Fail(epoch) => {
+                let cause = Cause::LastCheckpoint(format!("epoch {epoch} was given up"));
+                return Err(Box::new(Failure::new(cause)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an epoch durable and publishes its parts.
+    fn commit(&mut self, epoch: u64, cut_at_ns: u64) -> Result<(), Box<Failure>> {
+        let placed = |failure: Failure| Box::new(Failure { epoch: Some(epoch), ..failure });
+        let mut bytes = 0;
+        if self.store.is_some() {
+            for sink in &mut self.sinks {
+                let synced = sink.committer.sync(&sink.uncommitted);
+                synced.map_err(|error| placed(Failure::new(error).at(&sink.name)))?;
+            }
+            bytes = self.write(epoch).map_err(|error| placed(Failure::new(error)))?;
+        }
+        self.shared.durable(epoch);
+        for sink in &mut self.sinks {
+            let committed = sink.committer.commit(&sink.uncommitted);
+            committed.map_err(|error| placed(Failure::new(error).at(&sink.name)))?;
+            sink.uncommitted.clear();
+        }
+        let now_ns = self.shared.meter.clock().now_ns();
+        let begun_ns = self.begun_ns.take().unwrap_or(cut_at_ns);
+        let since = |end_ns: u64| end_ns.saturating_sub(begun_ns);
+        let report = CheckpointReport { epoch, duration_ns: since(now_ns), cut_ns: since(cut_at_ns), bytes };
+        if self.store.is_some() {
+            self.status.last = Some(report);
+            self.status.checkpoints += 1;
+            self.status.checkpoint_bytes += bytes;
+        }
+        self.answer(epoch, &Ok(report));
+        Ok(())
+    }
+
+    /// Writes the snapshots of an epoch to the store, and says how many bytes.
+    fn write(&mut self, epoch: u64) -> Result<u64, crate::error::StoreError> {
+        let Some(store) = &mut self.store else { return Ok(0) };
+        self.header.finished = self.running == 0;
+        self.header.made_unix_ns = unix_ns();
+        let mut header = Vec::new();
+        self.header.encode(&mut header);
+        let finals = self.finals.len();
+        let mut entries = std::mem::take(&mut self.finals);
+        entries.append(&mut self.snapshots);
+        entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(parts_entry));
+        let mut checkpoint = Checkpoint { epoch, header, entries };
+        let stats = store.commit(&checkpoint)?;
+        // Final snapshots stand for their tasks from now on; their pages are durable and need no writing again.
+        checkpoint.entries.truncate(finals);
+        self.finals = checkpoint.entries;
+        for pages in self.finals.iter_mut().filter_map(|entry| entry.pages.as_mut()) {
+            *pages = FrozenPages { changed: Vec::new(), freed: Vec::new(), full: false, ..*pages };
+        }
+        Ok(stats.bytes_written)
+    }
+
+    fn answer(&mut self, epoch: u64, result: &Result<CheckpointReport, String>) {
+        let over = self.running == 0;
+        self.demands.retain(|(demanded, answer)| {
+            let waits = *demanded > epoch && !over;
+            if !waits {
+                // Who no longer waits for the answer does not need it.
+                let _ = answer.send(result.clone());
+            }
+            waits
+        });
+    }
+}
+
+/// The parts of a sink that the epoch lists.
+fn parts_entry(sink: &SinkState) -> Entry {
+    let parts: Vec<Vec<u8>> = sink.uncommitted.iter().map(|part| part.0.clone()).collect();
+    let mut entry = Entry {
+        operator: sink.name.to_string(),
+        state: PARTS.to_owned(),
+        task: 0,
+        tasks: 1,
+        schema: Vec::new(),
+        root: Vec::new(),
+        pages: None,
+    };
+    Vec::<Vec<u8>>::schema().encode(&mut entry.schema);
+    parts.encode(&mut entry.root);
+    entry
+}
+
+fn unix_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,59 @@
+//! What a checkpoint says about the job that made it.
+
+use crate::error::{Error, RestoreError, StoreError};
+use crate::record::Record;
+
+/// The header of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Record)]
+pub(crate) struct Header {
+    /// The dataflow's name.
+    pub(crate) job: String,
+    /// Rises with each start of the job.
+    pub(crate) attempt: u32,
+    /// The hash function that spreads the keys, and its seed.
+    pub(crate) hash: String,
+    pub(crate) hash_seed: u64,
+    /// All tasks had finished: nothing is left to run.
+    pub(crate) finished: bool,
+    /// When it was made: nanoseconds since 1970.
+    pub(crate) made_unix_ns: u64,
+}
+
+/// The operator and state under which a header's parts are listed: one entry for each sink.
+pub(crate) const PARTS: &str = "parts";
+
+impl Header {
+    /// Of a job that starts afresh.
+    pub(crate) fn fresh(job: &str) -> Self {
+        Self {
+            job: job.to_owned(),
+            attempt: 1,
+            hash: crate::state::HASH_NAME.to_owned(),
+            hash_seed: HASH_SEED,
+            finished: false,
+            made_unix_ns: 0,
+        }
+    }
+
+    /// Of a job that goes on from a snapshot, if it is the same job.
+    pub(crate) fn read(bytes: &[u8], job: &str) -> Result<Self, Error> {
+        let mut header = Self::decode(&mut &*bytes).map_err(|error| {
+            Error::Store(StoreError::Corrupt {
+                path: Default::default(),
+                what: format!("the checkpoint's header: {error}"),
+            })
+        })?;
+        if header.job != job {
+            return Err(RestoreError::OtherJob { expected: job.to_owned(), found: header.job }.into());
+        }
+        if header.hash != crate::state::HASH_NAME {
+            let expected = crate::state::HASH_NAME.to_owned();
+            return Err(RestoreError::Hash { expected, found: header.hash }.into());
+        }
+        header.attempt += 1;
+        Ok(header)
+    }
+}
+
+/// Any number does, as long as it stays the same: it is kept in the snapshot.
+const HASH_SEED: u64 = 0x5eed_0f5a_a9f1_4e67;

@@ -1,0 +1,118 @@
+//! The root of a task that reads from a source: its share of the splits, one after the other.
+
+use super::entry::hand_on;
+use super::shared::Shared;
+use super::task::{Body, Took};
+use crate::channel::Records;
+use crate::checkpoint::Aligned;
+use crate::error::{Error, Failed};
+use crate::operator::{Frozen, Link, Open, Pipe, Read, Reader, Source, SplitState, Stateful, Visit, blamed};
+use crate::record::Record;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Where sources count what they read, and learn how fast they may.
+pub(crate) type SourceMeter = Arc<Shared>;
+
+pub(crate) struct Reading<S: Source> {
+    open: Open,
+    source: Arc<S>,
+    /// All splits of this task, as a snapshot keeps them.
+    splits: Vec<SplitState>,
+    /// Indices of those that are not at their end; the front one is read.
+    to_read: VecDeque<usize>,
+    /// Of the front one, once it is open.
+    reader: Option<S::Reader>,
+    batch: Vec<S::Item>,
+    batch_len: usize,
+    pipe: Box<dyn Pipe<S::Item>>,
+    meter: SourceMeter,
+}
+
+impl<S: Source> Reading<S> {
+    pub(crate) fn new(
+        open: Open,
+        source: &Arc<S>,
+        splits: Vec<SplitState>,
+        batch_len: usize,
+        pipe: Box<dyn Pipe<S::Item>>,
+        meter: SourceMeter,
+    ) -> Self {
+        let to_read = (0..splits.len()).filter(|&index| !splits[index].done).collect();
+        let (source, batch) = (source.clone(), Vec::with_capacity(batch_len));
+        Self { open, source, splits, to_read, reader: None, batch, batch_len, pipe, meter }
+    }
+
+    /// Reads a batch from the front split into `self.batch`.
+    fn read(&mut self, max: usize) -> Result<Option<Read>, Failed> {
+        let Some(&front) = self.to_read.front() else { return Ok(None) };
+        let split = &mut self.splits[front];
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(self.source.open(&split.split(), split.offset)?),
+        };
+        let read = reader.read(max, &mut self.batch)?;
+        split.offset = reader.offset();
+        match read {
+            Read::More => {}
+            Read::Done => {
+                split.done = true;
+                self.to_read.pop_front();
+                self.reader = None;
+            }
+            // Another may have something. It stays where it is if it is the only one.
+            Read::Pending if self.to_read.len() > 1 => {
+                self.to_read.rotate_left(1);
+                self.reader = None;
+            }
+            Read::Pending => {}
+        }
+        Ok(Some(read))
+    }
+}
+
+impl<S: Source> Body for Reading<S> {
+    fn inputs(&self) -> usize {
+        0
+    }
+
+    fn poll(&mut self, _: &Aligned, taken: &mut u64) -> Result<Took, Failed> {
+        let max = self.meter.meter.allowance(self.batch_len);
+        if max == 0 {
+            return Ok(if self.to_read.is_empty() { Took::Ended } else { Took::Nothing });
+        }
+        let name = self.open.operator.clone();
+        let read = blamed(&name, || self.read(max)).map_err(|failed| failed.at(&name));
+        // Also before an error: what was read ahead of the bad record is good.
+        let records = self.batch.len() as u64;
+        self.meter.meter.read(records);
+        hand_on(&mut *self.pipe, &mut Records::of(&mut self.batch), taken)?;
+        Ok(match read? {
+            None => Took::Ended,
+            Some(Read::Pending) if records == 0 => Took::Nothing,
+            Some(_) => Took::Records,
+        })
+    }
+
+    fn link(&mut self) -> &mut dyn Link {
+        &mut *self.pipe
+    }
+
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed> {
+        visit(self)?;
+        self.pipe.visit(visit)
+    }
+}
+
+impl<S: Source> Stateful for Reading<S> {
+    fn name(&self) -> &str {
+        &self.open.operator
+    }
+
+    fn freeze(&mut self, _: u64) -> Result<Frozen, Failed> {
+        let entry = self.open.entry("splits", &Vec::<SplitState>::schema(), |root| self.splits.encode(root), None);
+        Ok(Frozen { entries: vec![entry], part: None })
+    }
+
+    fn settle(&mut self, _: bool) {}
+}

@@ -1,0 +1,139 @@
+//! The words that the threads of a job share. Everything here is read once per batch at most.
+
+use crate::channel::Waker;
+use crate::clock::Clock;
+use crossbeam_utils::CachePadded;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// One for each job.
+pub(crate) struct Shared {
+    /// The newest epoch that has begun (protocols, rule 1).
+    requested: CachePadded<AtomicU64>,
+    /// Epochs up to this one that are not durable have been given up (rule 2).
+    aborted_to: CachePadded<AtomicU64>,
+    /// The newest durable epoch.
+    durable_to: CachePadded<AtomicU64>,
+    /// Epochs up to this one are durable or given up (rule 9).
+    closed_to: CachePadded<AtomicU64>,
+    stopping: CachePadded<AtomicBool>,
+    wakers: OnceLock<Vec<Waker>>,
+    /// False for a job without checkpoints: nothing is ever frozen.
+    pub(crate) checkpointing: bool,
+    pub(crate) meter: Meter,
+}
+
+/// Counts what sources read, and paces them.
+pub(crate) struct Meter {
+    clock: Clock,
+    rate_per_s: Option<u64>,
+    records: CachePadded<AtomicU64>,
+    /// When the first record was read, plus one; 0 before.
+    first_record_ns: AtomicU64,
+}
+
+impl Shared {
+    /// For a job that goes on from `epoch` (0: afresh).
+    pub(crate) fn new(epoch: u64, checkpointing: bool, clock: Clock, rate_per_s: Option<u64>) -> Self {
+        let word = |value| CachePadded::new(AtomicU64::new(value));
+        Self {
+            requested: word(epoch),
+            aborted_to: word(0),
+            durable_to: word(epoch),
+            closed_to: word(epoch),
+            stopping: CachePadded::new(AtomicBool::new(false)),
+            wakers: OnceLock::new(),
+            checkpointing,
+            meter: Meter { clock, rate_per_s, records: word(0), first_record_ns: AtomicU64::new(0) },
+        }
+    }
+
+    // Each Acquire below pairs with the Release of the setter of the same word: who sees an epoch also sees what the
+    // coordinator did before it said so.
+
+    pub(crate) fn requested(&self) -> u64 {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn aborted_to(&self) -> u64 {
+        self.aborted_to.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn durable_to(&self) -> u64 {
+        self.durable_to.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn closed_to(&self) -> u64 {
+        self.closed_to.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn request(&self, epoch: u64) {
+        self.requested.store(epoch, Ordering::Release);
+        self.wake_all();
+    }
+
+    pub(crate) fn abort(&self, epoch: u64) {
+        self.aborted_to.store(epoch, Ordering::Release);
+        self.close(epoch);
+    }
+
+    pub(crate) fn durable(&self, epoch: u64) {
+        self.durable_to.store(epoch, Ordering::Release);
+    }
+
+    pub(crate) fn close(&self, epoch: u64) {
+        self.closed_to.store(epoch, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Ends all loops, soon and without ceremony.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    /// Pairs with the Release in `stop`: who sees a ring whose other end has gone, and then looks here, sees why.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Said once, when the workers exist.
+    pub(crate) fn set_wakers(&self, wakers: Vec<Waker>) {
+        // A second call would be a second start of the same job, which `Job::start` takes by value.
+        let _ = self.wakers.set(wakers);
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.wakers.get().into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl Meter {
+    /// How many records may be read now, at most `max`.
+    pub(crate) fn allowance(&self, max: usize) -> usize {
+        let Some(rate) = self.rate_per_s else { return max };
+        let due = u128::from(self.clock.now_ns()) * u128::from(rate) / 1_000_000_000;
+        let left = due.saturating_sub(u128::from(self.records()));
+        usize::try_from(left).unwrap_or(max).min(max)
+    }
+
+    /// So many records have been read.
+    pub(crate) fn read(&self, records: u64) {
+        if self.records.fetch_add(records, Ordering::Relaxed) == 0 && records > 0 {
+            self.first_record_ns.store(self.clock.now_ns() + 1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.records.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds from the job's beginning to the first record read.
+    pub(crate) fn first_record_ns(&self) -> Option<u64> {
+        self.first_record_ns.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+}

@@ -1,0 +1,218 @@
+//! A task: the thing that runs. It reads a batch at a time, follows the epochs, emits what is left when its input has
+//! ended, and finishes. What flows through it, it does not know: that is its [`Body`].
+//!
+//! The rules it keeps (numbers as in the project's protocols):
+//!
+//! - **3.** A cut falls between two batches or between two portions of a long emission: each step is one of these.
+//! - **4.** While leftovers wait, nothing is read; cuts, aborts and flushing go on.
+//! - **9.** It finishes when all is emitted, its outbox is empty and no epoch in which it has frozen is under way. Its
+//!   final snapshot goes to the coordinator before End goes to its consumers.
+
+use super::coordinator::{Event, TaskSnapshot};
+use super::shared::Shared;
+use crate::checkpoint::{Aligned, Cut};
+use crate::error::{Cause, Failed, Failure};
+use crate::marks::Mark;
+use crate::operator::{Link, Progress, Visit, take_blamed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+/// The root of a task: what it reads from, and the pipes behind it.
+pub(crate) trait Body: Send {
+    /// Number of inputs; a source has none.
+    fn inputs(&self) -> usize;
+    /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
+    fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
+    /// The pipes.
+    fn link(&mut self) -> &mut dyn Link;
+    /// Everything with state, itself included.
+    fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed>;
+}
+
+/// What a body took in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Took {
+    Records,
+    Mark(usize, Mark),
+    Nothing,
+    /// A source is at its end.
+    Ended,
+    /// A ring's other end has gone without an End.
+    Broken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Reading,
+    /// All inputs have ended; operators emit what is left.
+    Emitting,
+    /// All is emitted; waits until it may finish.
+    Finishing,
+    /// End is sent; the outbox empties.
+    Leaving,
+}
+
+/// After so many batches without a pause, partial batches go all the same: a lane that is rarely used must not wait for ever.
+const BATCHES_BEFORE_PUBLISH: u32 = 32;
+
+pub(crate) struct Task {
+    /// Over the whole job.
+    number: u32,
+    /// Of its chain.
+    name: Arc<str>,
+    /// Within its chain.
+    index: u32,
+    body: Box<dyn Body>,
+    cut: Aligned,
+    phase: Phase,
+    /// The last epoch in which it froze, if its outcome has not been acted on.
+    undecided: Option<u64>,
+    taken: u64,
+    unpublished: u32,
+}
+
+impl Task {
+    pub(crate) fn new(number: u32, name: Arc<str>, index: u32, body: Box<dyn Body>, epoch: u64) -> Self {
+        let cut = Aligned::new(body.inputs(), epoch);
+        let phase = Phase::Reading;
+        Self { number, name, index, body, cut, phase, undecided: None, taken: 0, unpublished: 0 }
+    }
+
+    /// One step. A panic of user code becomes a failure; both name the place.
+    pub(crate) fn step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Box<Failure>> {
+        let result = catch_unwind(AssertUnwindSafe(|| self.try_step(shared, events)));
+        let failed = match result {
+            Ok(Ok(progress)) => return Ok(progress),
+            Ok(Err(failed)) => failed,
+            Err(panic) => {
+                let cause = Cause::Panic(message_of(&*panic));
+                let failure = Failure::new(cause);
+                Failed(Box::new(match take_blamed() {
+                    Some(name) => failure.at(&name),
+                    None => failure,
+                }))
+            }
+        };
+        let mut failure = failed.at(&self.name).0;
+        failure.task.get_or_insert(self.index);
+        failure.epoch.get_or_insert(self.cut.frozen() + 1);
+        failure.record.get_or_insert(self.taken);
+        Err(failure)
+    }
+
+    fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        self.follow_epochs(shared, events)?;
+        if !self.body.link().flush() {
+            return Ok(Progress::None);
+        }
+        match self.phase {
+            Phase::Reading => self.read(shared, events),
+            Phase::Emitting => {
+                if self.body.link().end()? == Progress::Done {
+                    self.phase = Phase::Finishing;
+                }
+                Ok(Progress::Made)
+            }
+            Phase::Finishing => self.finish(shared, events),
+            Phase::Leaving => Ok(Progress::Done),
+        }
+    }
+
+    fn follow_epochs(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
+        self.cut.aborted_to(shared.aborted_to());
+        if self.phase == Phase::Leaving {
+            return Ok(()); // its final snapshot stands for it
+        }
+        let cut = self.cut.requested(shared.requested());
+        self.act(cut, shared, events)
+    }
+
+    fn read(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        match self.body.poll(&self.cut, &mut self.taken)? {
+            Took::Records => {
+                self.unpublished += 1;
+                if self.unpublished >= BATCHES_BEFORE_PUBLISH {
+                    self.publish()?;
+                }
+            }
+            Took::Mark(input, Mark::Barrier(epoch)) => {
+                let cut = self.cut.barrier(input, epoch);
+                self.act(cut, shared, events)?;
+            }
+            Took::Mark(input, Mark::End) => {
+                let cut = self.cut.ended(input);
+                self.act(cut, shared, events)?;
+                if self.cut.all_ended() {
+                    self.phase = Phase::Emitting;
+                }
+            }
+            Took::Mark(_, Mark::Watermark(_)) => {}
+            Took::Ended => self.phase = Phase::Emitting,
+            Took::Nothing => {
+                self.publish()?;
+                return Ok(Progress::None);
+            }
+            Took::Broken if shared.is_stopping() => return Ok(Progress::None),
+            Took::Broken => {
+                return Err(Cause::Panic("a neighbour is gone without having ended its stream".into()).into());
+            }
+        }
+        Ok(Progress::Made)
+    }
+
+    fn publish(&mut self) -> Result<(), Failed> {
+        self.unpublished = 0;
+        self.body.link().publish()
+    }
+
+    fn act(&mut self, cut: Cut, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
+        let Cut::Freeze(epoch) = cut else { return Ok(()) };
+        let snapshot = self.freeze(epoch, shared)?;
+        self.body.link().mark(Mark::Barrier(epoch));
+        self.report(events, Event::Snapshot { task: self.number, epoch, snapshot });
+        Ok(())
+    }
+
+    fn finish(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        if !self.cut.may_finish(shared.closed_to()) {
+            return Ok(Progress::None);
+        }
+        self.publish()?;
+        let snapshot = self.freeze(shared.closed_to() + 1, shared)?;
+        self.report(events, Event::Finished { task: self.number, snapshot });
+        self.body.link().mark(Mark::End);
+        self.phase = Phase::Leaving;
+        Ok(Progress::Made)
+    }
+
+    fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {
+        let mut snapshot = TaskSnapshot::default();
+        if !shared.checkpointing {
+            return Ok(snapshot);
+        }
+        // At most one epoch is under way, and none can become durable without this task: the word tells of just this one.
+        let settled = self.undecided.replace(epoch).map(|last| shared.durable_to() >= last);
+        self.body.visit(&mut |stateful| {
+            if let Some(durable) = settled {
+                stateful.settle(durable);
+            }
+            let frozen = stateful.freeze(epoch)?;
+            snapshot.entries.extend(frozen.entries);
+            snapshot.parts.extend(frozen.part.map(|part| (stateful.name().into(), part)));
+            Ok(())
+        })?;
+        Ok(snapshot)
+    }
+
+    fn report(&self, events: &Sender<Event>, event: Event) {
+        // Nobody listens any more only when the job is being stopped.
+        let _ = events.send(event);
+    }
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with a value that is no text".to_owned())
+}

@@ -1,0 +1,48 @@
+//! A worker: a thread that steps its tasks, one after the other, for as long as there are any.
+
+use super::coordinator::Event;
+use super::shared::Shared;
+use super::task::Task;
+use crate::channel::Idle;
+use crate::operator::Progress;
+use std::sync::mpsc::Sender;
+
+/// Runs tasks until all are done, one fails, or the job is stopped.
+pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>, mut idle: Idle) {
+    while !tasks.is_empty() && !shared.is_stopping() {
+        if duty_cycle(&mut tasks, shared, events) {
+            idle.reset();
+            shared.wake_all();
+        } else {
+            idle.wait();
+        }
+    }
+}
+
+/// One pass over the tasks: whether any of them did something.
+fn duty_cycle(tasks: &mut Vec<Task>, shared: &Shared, events: &Sender<Event>) -> bool {
+    let mut made = false;
+    let mut failed = false;
+    tasks.retain_mut(|task| {
+        if failed {
+            return true;
+        }
+        match task.step(shared, events) {
+            Ok(Progress::Made) => made = true,
+            Ok(Progress::None) => {}
+            Ok(Progress::Done) => {
+                made = true;
+                return false;
+            }
+            Err(failure) => {
+                // The reason first, then the word, then (as the tasks are dropped) the closed rings: whoever meets one of
+                // those finds the word, and the coordinator the reason.
+                let _ = events.send(Event::Failed(failure));
+                shared.stop();
+                failed = true;
+            }
+        }
+        true
+    });
+    made
+}
