@@ -10,7 +10,7 @@ use snapring::state::Hasher;
 use std::hash::{BuildHasher, Hash, Hasher as StdHasher};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use support::{Work, keyed_count, median, placement_ns, unpinned};
+use support::{Work, keyed_count, median, placement_ns};
 
 /// The engine's own hash function, so that the two sides differ in the engine only.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ fn main() {
         for _ in 0..runs {
             placements.push(placement_ns());
             plain.push(loop_over_a_map(&work));
-            one.push(keyed_count(&work, unpinned(1), 1));
+            one.push(keyed_count(&work, support::pinned(1), 1));
             two.push(keyed_count(&work, support::pinned(2), 2));
         }
         let rate = |time: Duration| work.events as f64 / time.as_secs_f64() / 1e6;

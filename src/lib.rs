@@ -31,7 +31,7 @@
 //!     .sink("balances", balances.clone());
 //!
 //! flow.start(Config::new().unpinned_workers(1))?.wait()?;
-//! assert_eq!(balances.records(), [(1, 40), (1, 42)]);
+//! assert_eq!(balances.take(), [(1, 40), (1, 42)]);
 //! # Ok::<(), snapring::error::Error>(())
 //! ```
 //!

@@ -8,6 +8,7 @@
 //! | [`Lines`], [`Generate`], [`Items`] | [`Memory`] | [`Collect`] |
 
 mod collect;
+mod discard;
 mod generate;
 mod input;
 mod items;
@@ -16,6 +17,7 @@ mod memory;
 mod stretch;
 
 pub use collect::{Collect, CollectWriter};
+pub use discard::Discard;
 pub use generate::{Generate, GenerateReader};
 pub use items::{Items, ItemsReader};
 pub use lines::{Lines, LinesReader};
