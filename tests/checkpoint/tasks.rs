@@ -367,7 +367,7 @@ fn explore(graph: &Graph) -> usize {
 fn explore_all(tasks: usize, channels: &'static [(usize, usize)], records_per_source: usize, late: [bool; 2]) -> usize {
     let mut states = 0;
     for (ends, aborts) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
-        let late = late[aborts];
+        let late = late[aborts] || std::env::var_os("SNAPRING_LONG").is_some();
         let count = explore(&Graph { tasks, channels, records_per_source, ends, aborts, late });
         println!("ends {ends}, aborts {aborts}, late reports {late}: {count} states");
         states += count;
@@ -375,7 +375,7 @@ fn explore_all(tasks: usize, channels: &'static [(usize, usize)], records_per_so
     states
 }
 
-// The numbers say that the exploration still reaches what it should.
+// The numbers say that the exploration still reaches what it should. With SNAPRING_LONG set, reports are always late.
 
 #[test]
 fn chain() {
@@ -395,12 +395,4 @@ fn diamond() {
 #[test]
 fn grid() {
     assert!(explore_all(4, GRID, 1, [true, false]) > 500_000);
-}
-
-#[test]
-#[ignore = "minutes: cargo test --test checkpoint -- --ignored"]
-fn all_with_late_reports() {
-    for (tasks, channels, records) in [(3, CHAIN, 3), (4, FAN_IN, 2), (4, DIAMOND, 2), (4, GRID, 1)] {
-        explore_all(tasks, channels, records, [true, true]);
-    }
 }
