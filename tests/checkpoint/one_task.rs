@@ -102,7 +102,9 @@ fn apply(world: &mut World, cut: Cut, scripts: &[Script]) {
         let behind = &script[*at..];
         match script.iter().position(|item| *item == Barrier(epoch)) {
             Some(barrier) => assert_eq!(*at, barrier + 1, "{epoch}: cut off its barrier in {script:?}"),
-            None => assert!(behind.is_empty() && script.ends_with(&[End]), "{epoch}: live input cut at {at} in {script:?}"),
+            None => {
+                assert!(behind.is_empty() && script.ends_with(&[End]), "{epoch}: live input cut at {at} in {script:?}")
+            }
         }
     }
     world.frozen = epoch;

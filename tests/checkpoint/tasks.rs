@@ -20,6 +20,8 @@ struct Graph {
     /// Whether sources end; if not, a stuck checkpoint cannot be rescued by their end.
     ends: bool,
     aborts: usize,
+    /// Whether reports may reach the coordinator late; if not, at once. Late ones multiply the states.
+    late: bool,
 }
 
 const CHAIN: &[(usize, usize)] = &[(0, 1), (1, 2)];
@@ -156,10 +158,33 @@ impl World {
     /// The shell's part of [`Cut::Freeze`].
     fn cut(&mut self, graph: &Graph, task: usize, cut: Cut) {
         if let Cut::Freeze(epoch) = cut {
-            let taken = self.tasks[task].taken;
-            self.tasks[task].reports.push(Report::Snapshot(epoch, taken));
             graph.outputs(task).into_iter().for_each(|c| self.send(c, Slot::Barrier(epoch)));
+            self.report(graph, task, Report::Snapshot(epoch, self.tasks[task].taken));
         }
+    }
+
+    fn report(&mut self, graph: &Graph, task: usize, report: Report) {
+        self.tasks[task].reports.push(report);
+        if !graph.late {
+            self.hear(graph, task);
+        }
+    }
+
+    /// The coordinator hears the oldest report of a task.
+    fn hear(&mut self, graph: &Graph, task: usize) {
+        let action = match self.tasks[task].reports.remove(0) {
+            Report::Snapshot(epoch, taken) => {
+                if epoch == self.request && epoch > self.closed_to {
+                    self.tasks[task].snapshot = Some(taken);
+                }
+                self.coordinator.snapshot(task, epoch)
+            }
+            Report::Final(taken) => {
+                self.tasks[task].last = Some(taken);
+                self.coordinator.finished(task)
+            }
+        };
+        self.act(graph, action);
     }
 
     /// Takes a record in and sends it on.
@@ -225,19 +250,7 @@ fn coordinator_steps(graph: &Graph, world: &World, push: &mut impl FnMut(World))
     }
     for task in (0..graph.tasks).filter(|&task| !world.tasks[task].reports.is_empty()) {
         let mut next = world.clone();
-        let action = match next.tasks[task].reports.remove(0) {
-            Report::Snapshot(epoch, taken) => {
-                if epoch == next.request && epoch > next.closed_to {
-                    next.tasks[task].snapshot = Some(taken);
-                }
-                next.coordinator.snapshot(task, epoch)
-            }
-            Report::Final(taken) => {
-                next.tasks[task].last = Some(taken);
-                next.coordinator.finished(task)
-            }
-        };
-        next.act(graph, action);
+        next.hear(graph, task);
         push(next);
     }
 }
@@ -285,8 +298,8 @@ fn task_steps(graph: &Graph, world: &World, task: usize, push: &mut impl FnMut(W
     if rest.is_none() && graph.ends && !leftovers && machine.may_finish(world.closed_to) {
         let mut next = world.clone();
         next.tasks[task].finished = true;
-        next.tasks[task].reports.push(Report::Final(*taken));
         graph.outputs(task).into_iter().for_each(|c| next.send(c, Slot::End));
+        next.report(graph, task, Report::Final(*taken));
         push(next);
     }
 }
@@ -320,7 +333,10 @@ fn check_end(graph: &Graph, world: &World) {
     for (task, Task { machine, finished, .. }) in world.tasks.iter().enumerate() {
         assert_eq!(*finished, graph.ends, "task {task}");
         let inputs = graph.inputs(task).len();
-        assert!(graph.ends || (0..inputs).all(|input| machine.polls(input)), "an input of task {task} is blocked for ever");
+        assert!(
+            graph.ends || (0..inputs).all(|input| machine.polls(input)),
+            "an input of task {task} is blocked for ever"
+        );
     }
     assert_eq!(world.coordinator.is_over(), graph.ends);
     assert_eq!(world.committing, None);
@@ -348,32 +364,35 @@ fn explore(graph: &Graph) -> usize {
     visited.len()
 }
 
-fn explore_all(tasks: usize, channels: &'static [(usize, usize)], records_per_source: usize, at_least: usize) {
+fn explore_all(tasks: usize, channels: &'static [(usize, usize)], records_per_source: usize, late: [bool; 2]) -> usize {
     let mut states = 0;
     for (ends, aborts) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
-        let count = explore(&Graph { tasks, channels, records_per_source, ends, aborts });
-        println!("ends {ends}, aborts {aborts}: {count} states");
+        let late = late[aborts] || std::env::var_os("SNAPRING_LONG").is_some();
+        let count = explore(&Graph { tasks, channels, records_per_source, ends, aborts, late });
+        println!("ends {ends}, aborts {aborts}, late reports {late}: {count} states");
         states += count;
     }
-    assert!(states > at_least, "only {states} states: the exploration does not reach what it should");
+    states
 }
+
+// The numbers say that the exploration still reaches what it should. With SNAPRING_LONG set, reports are always late.
 
 #[test]
 fn chain() {
-    explore_all(3, CHAIN, 2, 1000);
+    assert!(explore_all(3, CHAIN, 2, [true, true]) > 100_000);
 }
 
 #[test]
 fn fan_in() {
-    explore_all(4, FAN_IN, 1, 1000);
+    assert!(explore_all(4, FAN_IN, 1, [true, false]) > 200_000);
 }
 
 #[test]
 fn diamond() {
-    explore_all(4, DIAMOND, 2, 1000);
+    assert!(explore_all(4, DIAMOND, 2, [true, false]) > 200_000);
 }
 
 #[test]
 fn grid() {
-    explore_all(4, GRID, 1, 1000);
+    assert!(explore_all(4, GRID, 1, [true, false]) > 500_000);
 }
