@@ -180,9 +180,16 @@ pub fn test_blocks(code: &str) -> Vec<Range<usize>> {
     attributes.collect()
 }
 
-/// What follows `crate::`, `snapring::`, or a chain of `super::` that reaches the root from a module at this depth: the
-/// first name, and its place. `use crate::{a::b, c}` gives `a` and `c`.
+/// The blocks of modules that are written out within the file.
+fn inline_modules(code: &str) -> Vec<Range<usize>> {
+    find_word(code, "mod").filter_map(|at| block_after(code, at)).collect()
+}
+
+/// What follows `crate::`, `snapring::`, or a chain of `super::` that reaches the root from a file whose module lies at
+/// this depth: the first name, and its place. `use crate::{a::b, c}` gives `a` and `c`.
 pub fn root_paths(code: &str, depth: usize) -> Vec<(usize, &str)> {
+    let inline = inline_modules(code);
+    let depth = |at| depth + inline.iter().filter(|block| block.contains(&at)).count();
     let mut paths = Vec::new();
     let mut supers = (0, 0);
     for (at, word) in words(code) {
@@ -193,7 +200,7 @@ pub fn root_paths(code: &str, depth: usize) -> Vec<(usize, &str)> {
             "super" => {
                 // Goes on a chain if the last `super::` ended where this one begins.
                 supers = (if supers.1 == at { supers.0 + 1 } else { 1 }, tail_at);
-                supers.0 == depth
+                supers.0 == depth(at)
             }
             _ => false,
         };

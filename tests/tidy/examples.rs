@@ -84,6 +84,7 @@ fn arrows_between_rooms() {
         ),
         ("src/state/mod.rs", "fn f() { super::snapshot::open() }\n", "`snapshot`"),
         ("src/state/table.rs", "fn f() { super::super::snapshot::open() }\n", "`snapshot`"),
+        ("src/state/table.rs", "mod tests {\n    use super::super::super::snapshot::Store;\n}\n", "`snapshot`"),
         ("src/state/table.rs", "fn f() { snapring::runtime::run() }\n", "`runtime`"),
         ("src/checkpoint/aligned.rs", "use crate::operator::Emit;\n", "`operator`"),
         ("src/connector/csv.rs", "use crate::snapshot::Store;\n", "`snapshot`"),
@@ -96,6 +97,7 @@ fn arrows_between_rooms() {
     }
     fine("src/state/table.rs", "use crate::{error::StateError, page::Pool, record::Record};\nuse super::hash;\n");
     fine("src/state/table/tests.rs", "use super::super::hash;\nuse super::*;\n");
+    fine("src/state/table.rs", "mod tests {\n    use super::super::hash;\n}\n");
     fine("src/state/table.rs", "//! [`crate::channel`] is not known here.\nuse crate::state::hash;\n");
     fine("src/lib.rs", "pub use crate::dataflow::Dataflow;\n");
     fine("src/runtime/worker.rs", "use crate::{channel::Ring, checkpoint::Aligned, operator::Emit, state::Table};\n");
