@@ -115,12 +115,6 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
     fn schema() -> Schema {
         <(B::Key, S::Value)>::schema()
     }
-
-    /// Takes in what the window holds.
-    fn update(&mut self, mut each: impl FnMut(B::Key, &S::Value) -> Result<(), Failed>) -> Result<(), Failed> {
-        let step = &self.step;
-        self.table.update_batch(&mut self.window, |record| step.first(record), |value, record| step.next(value, record), &mut each)
-    }
 }
 
 impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operator for Fold<T, B, S> {
@@ -133,10 +127,12 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operator for Fo
                 let key = self.key.call(|key| key.owned(&record));
                 self.window.push((self.table.hash(&key), key, record));
             }
+            let (window, step) = (&mut self.window, &self.step);
+            let (first, next) = (|record| step.first(record), |value: &mut _, record| step.next(value, record));
             if self.emitted.is_some() {
-                self.update(|_, _| Ok(()))?;
+                self.table.update_batch(window, first, next, |_| (), |_, ()| Ok::<(), Failed>(()))?;
             } else {
-                self.update(|key, value| out.emit((key, value.clone())))?;
+                self.table.update_batch(window, first, next, S::Value::clone, |key, value| out.emit((key, value)))?;
             }
         }
         Ok(())

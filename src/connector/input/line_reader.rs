@@ -54,6 +54,11 @@ impl LineReader {
         Ok(())
     }
 
+    /// Makes the piece end earlier.
+    pub fn end_at(&mut self, end: u64) {
+        self.piece.end = end;
+    }
+
     /// Where the next line begins.
     pub fn position(&self) -> u64 {
         self.position
