@@ -4,9 +4,11 @@
 mod connector;
 mod decode;
 mod failure;
+mod state;
 mod store;
 
 pub use connector::ConnectorError;
 pub use decode::DecodeError;
 pub use failure::{Cause, Failed, Failure};
+pub use state::{PoolExhausted, StateError};
 pub use store::StoreError;
