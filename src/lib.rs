@@ -10,6 +10,7 @@ extern crate self as snapring;
 pub mod channel;
 pub mod checkpoint;
 pub mod connector;
+pub mod docs;
 pub mod error;
 pub mod marks;
 pub mod operator;
