@@ -7,6 +7,7 @@ use super::format::{BLOCK_BYTES, DEPTH_MAX, FANOUT, MapRef, Slot, Slots};
 use super::space::{Blocks, Space};
 use super::tree::{At, NewBlock};
 use crate::page::PageId;
+use std::collections::BTreeMap;
 use zerocopy::IntoBytes;
 
 struct Node {
@@ -17,9 +18,16 @@ struct Node {
     dirty: bool,
 }
 
+impl Default for Node {
+    fn default() -> Self {
+        Self { slots: [Slot::default(); FANOUT], used: 0, block: 0, dirty: false }
+    }
+}
+
 #[derive(Default)]
 struct Level {
-    nodes: Vec<Option<Box<Node>>>,
+    /// By place in the level. No vector: the ids of a file that is made to hurt may lie far apart.
+    nodes: BTreeMap<u32, Box<Node>>,
     dirty: Vec<u32>,
 }
 
@@ -34,17 +42,13 @@ pub(super) struct PageMap {
 }
 
 impl PageMap {
-    /// Pages there are.
-    pub fn pages(&self) -> u64 {
-        self.pages
-    }
-
-    /// The pages there are from `first` on. Walks the leaves beyond, of which there are none unless the count shrinks.
+    /// The pages there are from `first` on: none, unless the count shrinks.
     pub fn ids_from(&self, first: PageId) -> impl Iterator<Item = PageId> + '_ {
-        let leaves = self.levels.first().into_iter().flat_map(|leaves| leaves.nodes.iter().enumerate());
-        leaves.skip(first as usize / FANOUT).flat_map(move |(at, leaf)| {
-            let slots = leaf.iter().flat_map(|leaf| leaf.slots.iter().enumerate()).filter(|(_, slot)| slot.is_some());
-            slots.map(move |(within, _)| (at * FANOUT + within) as PageId).filter(move |id| *id >= first)
+        let leaves =
+            self.levels.first().into_iter().flat_map(move |leaves| leaves.nodes.range(first / FANOUT as u32..));
+        leaves.flat_map(move |(at, leaf)| {
+            let slots = leaf.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+            slots.map(move |(within, _)| at * FANOUT as u32 + within as u32).filter(move |id| *id >= first)
         })
     }
 
@@ -72,26 +76,26 @@ impl PageMap {
     /// Puts a page in, and gives back the block that it had.
     pub fn set(&mut self, id: PageId, slot: Slot) -> Option<u32> {
         self.deepen(Self::depth_for(id.saturating_add(1)));
-        let old = self.put(0, id as usize, slot);
+        let old = self.put(0, id, slot);
         self.pages = self.pages + 1 - u64::from(old.is_some());
         old
     }
 
     /// Takes a page out, and gives back the block that it had.
     pub fn clear(&mut self, id: PageId) -> Option<u32> {
-        let leaf = self.levels.first()?.nodes.get(id as usize / FANOUT)?.as_ref()?;
+        let leaf = self.levels.first()?.nodes.get(&(id / FANOUT as u32))?;
         if !leaf.slots[id as usize % FANOUT].is_some() {
             return None;
         }
         self.pages -= 1;
-        self.put(0, id as usize, Slot::default())
+        self.put(0, id, Slot::default())
     }
 
     /// Everything that the map has in the file.
     pub fn blocks(&self) -> Blocks {
         let mut blocks = Blocks::default();
         for (depth, level) in self.levels.iter().enumerate() {
-            for node in level.nodes.iter().flatten() {
+            for node in level.nodes.values() {
                 blocks.nodes.extend((node.block != 0).then_some(node.block));
                 if depth == 0 {
                     blocks.pages.extend(node.slots.iter().filter(|slot| slot.is_some()).map(|slot| slot.block.get()));
@@ -107,11 +111,11 @@ impl PageMap {
             let mut dirty = std::mem::take(&mut self.levels[depth].dirty);
             dirty.sort_unstable();
             for at in dirty {
-                let place = &mut self.levels[depth].nodes[at as usize];
-                let node = place.as_mut().expect("dirty nodes are there");
+                let level = &mut self.levels[depth];
+                let node = level.nodes.get_mut(&at).expect("dirty nodes are there");
                 dead.nodes.extend((node.block != 0).then_some(node.block));
                 let slot = if node.used == 0 {
-                    *place = None;
+                    level.nodes.remove(&at);
                     Slot::default()
                 } else {
                     let mut bytes = Box::new([0; BLOCK_BYTES]);
@@ -122,7 +126,7 @@ impl PageMap {
                     out.push((node.block, bytes));
                     slot
                 };
-                self.hang(depth, at as usize, slot);
+                self.hang(depth, at, slot);
             }
         }
         MapRef {
@@ -141,7 +145,7 @@ impl PageMap {
         }
         let used = slots.iter().filter(|slot| slot.is_some()).count() as u32;
         let node = Node { slots: *slots, used, block, dirty: false };
-        *self.levels[level].place((at.first / at.span()) as usize) = Some(Box::new(node));
+        self.levels[level].nodes.insert((at.first / at.span()) as u32, Box::new(node));
         self.pages += if level == 0 { u64::from(used) } else { 0 };
     }
 
@@ -165,39 +169,27 @@ impl PageMap {
         }
     }
 
-    fn put(&mut self, level: usize, index: usize, slot: Slot) -> Option<u32> {
+    fn put(&mut self, level: usize, index: u32, slot: Slot) -> Option<u32> {
         let level = &mut self.levels[level];
-        let at = index / FANOUT;
-        let place = level.place(at);
-        if place.is_none() && !slot.is_some() {
+        let at = index / FANOUT as u32;
+        if !slot.is_some() && !level.nodes.contains_key(&at) {
             return None;
         }
-        let node = place.get_or_insert_with(|| {
-            Box::new(Node { slots: [Slot::default(); FANOUT], used: 0, block: 0, dirty: false })
-        });
-        let old = std::mem::replace(&mut node.slots[index % FANOUT], slot);
+        let node = level.nodes.entry(at).or_insert_with(Box::default);
+        let old = std::mem::replace(&mut node.slots[index as usize % FANOUT], slot);
         node.used = node.used + u32::from(slot.is_some()) - u32::from(old.is_some());
         if !std::mem::replace(&mut node.dirty, true) {
-            level.dirty.push(at as u32);
+            level.dirty.push(at);
         }
         old.is_some().then_some(old.block.get())
     }
 
     /// Tells the node above, or the root, where a node lies now.
-    fn hang(&mut self, level: usize, at: usize, slot: Slot) {
+    fn hang(&mut self, level: usize, at: u32, slot: Slot) {
         if level + 1 < self.levels.len() {
             self.put(level + 1, at, slot);
         } else {
             self.root = slot;
         }
-    }
-}
-
-impl Level {
-    fn place(&mut self, at: usize) -> &mut Option<Box<Node>> {
-        if self.nodes.len() <= at {
-            self.nodes.resize_with(at + 1, || None);
-        }
-        &mut self.nodes[at]
     }
 }

@@ -34,7 +34,7 @@ enum Pending {
     Sector { at_bytes: u64, bytes: [u8; SECTOR_BYTES] },
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Disk {
     live: Vec<u8>,
     durable: Vec<u8>,
@@ -63,6 +63,12 @@ impl SimDisk {
     /// A disk on which `bytes` are durable.
     pub fn with_image(bytes: Vec<u8>) -> Self {
         let disk = Disk { live: bytes.clone(), durable: bytes, synced: true, ..Disk::default() };
+        Self(Arc::new(Mutex::new(disk)))
+    }
+
+    /// Another disk in the same state, with nothing to happen to it.
+    pub fn fork(&self) -> Self {
+        let disk = Disk { incidents: BTreeMap::new(), guarded: Vec::new(), ..self.disk().clone() };
         Self(Arc::new(Mutex::new(disk)))
     }
 

@@ -14,6 +14,7 @@ pub fn options() -> StoreOptions {
 }
 
 /// splitmix64.
+#[derive(Clone)]
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -73,6 +74,7 @@ struct State {
 }
 
 /// Some states that change at random, and what each epoch was.
+#[derive(Clone)]
 pub struct Model {
     rng: Rng,
     page_bytes: u32,
