@@ -141,9 +141,13 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operator for Fo
     fn end(&mut self, out: &mut Out<Self::Out>) -> Result<Progress, Failed> {
         let Some(emitted) = &mut self.emitted else { return Ok(Progress::Done) };
         let Some(gap) = emitted.next_gap() else { return Ok(Progress::Done) };
-        let next = self.table.scan(gap.start, |hash, key, value| {
-            if hash <= gap.end_inclusive { out.emit((key, value)) } else { Ok(()) }
-        })?;
+        let next =
+            self.table.scan(
+                gap.start,
+                |hash, key, value| {
+                    if hash <= gap.end_inclusive { out.emit((key, value)) } else { Ok(()) }
+                },
+            )?;
         emitted.add_to(gap, next);
         Ok(Progress::Made)
     }

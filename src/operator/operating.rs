@@ -1,8 +1,8 @@
 //! Operators with state, and the pipe that holds one.
 
+use super::Progress;
 use super::pipe::{Frozen, Link, Out, Pipe, Stateful, Visit};
 use super::stage::blamed;
-use super::Progress;
 use crate::channel::Records;
 use crate::error::Failed;
 use crate::marks::Mark;

@@ -23,9 +23,7 @@ impl Layout {
     /// Follows from the widths of key and value (None: variable) and the size of a page: part of the format.
     pub fn of(page_bytes: usize, key_bytes: Option<usize>, value_bytes: Option<usize>) -> Self {
         match (key_bytes, value_bytes) {
-            (Some(key_bytes), Some(value_bytes))
-                if Shape::filling(page_bytes, key_bytes + value_bytes).groups > 0 =>
-            {
+            (Some(key_bytes), Some(value_bytes)) if Shape::filling(page_bytes, key_bytes + value_bytes).groups > 0 => {
                 Self::Fixed { key_bytes, value_bytes }
             }
             _ => Self::Heap,

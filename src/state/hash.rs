@@ -4,6 +4,9 @@
 use crate::record::Record;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline, rapidhash_v3_nano_inline};
 
+/// What a snapshot calls this function.
+pub const HASH_NAME: &str = "rapidhash-v3";
+
 /// Keys of a fixed layout up to this size are hashed on the stack.
 pub(super) const SMALL_KEY_BYTES: usize = 16;
 

@@ -34,7 +34,7 @@ mod table;
 mod tests;
 
 pub use crate::error::StateError;
-pub use hash::Hasher;
+pub use hash::{HASH_NAME, Hasher};
 pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::Part;
 pub use table::Table;

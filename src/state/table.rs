@@ -245,8 +245,9 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Updates a window of records (64 are a good number): first all places are fetched, then `each` is called with key,
-    /// value and the rest of each record, in order. The window is empty afterwards; at an error its rest is dropped.
+    /// Takes in a window of records (64 are a good number): all places are fetched, then the records go in, in order. The
+    /// first record of a key becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at
+    /// the value, and `each` gets what it saw. The window is empty afterwards; at an error its rest is dropped.
     ///
     /// # Errors
     /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
@@ -254,17 +255,28 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     #[inline]
-    pub fn update_batch<T, E: From<StateError>>(
+    pub fn update_batch<T, R, E: From<StateError>>(
         &mut self,
         window: &mut Vec<(u64, K, T)>,
-        mut init: impl FnMut() -> V,
-        mut each: impl FnMut(&K, &mut V, T) -> Result<(), E>,
+        first: impl Fn(T) -> V,
+        next: impl Fn(&mut V, T),
+        seen: impl Fn(&V) -> R,
+        mut each: impl FnMut(K, R) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.bytes() > PREFETCH_ABOVE_BYTES {
             window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
         }
-        for (hash, key, rest) in window.drain(..) {
-            self.update(hash, &key, &mut init, |value| each(&key, value, rest))??;
+        for (hash, key, record) in window.drain(..) {
+            // Either `first` takes the record or, if there is a value, `next`.
+            let record = Cell::new(Some(record));
+            let init = || first(record.take().expect("called once, and first"));
+            let result = self.update(hash, &key, init, |value| {
+                if let Some(record) = record.take() {
+                    next(value, record);
+                }
+                seen(value)
+            })?;
+            each(key, result)?;
         }
         Ok(())
     }
