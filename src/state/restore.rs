@@ -100,35 +100,48 @@ impl Buckets {
     /// Copies what of the parts lies in the table's range: page by page where a page lies in it wholly and can be copied
     /// without looking at its entries, else entry by entry.
     fn deal_out(&mut self, parts: &[Checked<'_>]) -> Result<(), StateError> {
-        let ours = |part: &Checked<'_>, id: PageId| region(part.pages[&id]).hashes().meets(&self.range);
-        let buckets: Vec<(&Checked<'_>, PageId)> =
-            parts.iter().flat_map(|part| part.buckets.iter().map(move |&id| (part, id))).collect();
-        let buckets: Vec<_> = buckets.into_iter().filter(|&(part, id)| ours(part, id)).collect();
-        let mut by_entry = Vec::new();
-        for &(part, id) in &buckets {
-            let page = part.pages[&id];
-            let region = region(page);
-            let is_inside = self.range.covers(&region.hashes());
-            if !is_inside || !Directory::admits(self.range, region.depth, buckets.len() as u64) {
+        let range = self.range;
+        // A page on the edge of its old range has a prefix that a neighbour's page may have too.
+        let is_whole = |part: &Checked<'_>, id| {
+            let hashes = part.region(id).hashes();
+            range.covers(&hashes) && part.root.range.covers(&hashes)
+        };
+        let buckets = parts.iter().flat_map(|part| part.buckets.iter().map(move |&id| (part, id)));
+        let (whole, mut by_entry): (Vec<_>, Vec<_>) = buckets
+            .filter(|&(part, id)| part.region(id).hashes().meets(&range))
+            .partition(|&(part, id)| is_whole(part, id));
+        let depths: Vec<_> = whole.iter().map(|&(part, id)| part.region(id).depth).collect();
+        let deepest = self.deepest(&depths);
+        for (part, id) in whole {
+            if part.region(id).depth > deepest || !self.take_over(part, id)? {
                 by_entry.push((part, id));
-                continue;
-            }
-            if !self.new_bucket(region)? {
-                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
-            }
-            let head = Head::load(page);
-            if head.next.is_some() || head.long_entries > 0 || page.len() != self.pages.page_bytes() {
-                by_entry.push((part, id));
-            } else {
-                let bucket = self.directory.bucket_of(region.prefix);
-                self.pages.write(bucket)?.copy_from_slice(page);
-                self.len += u64::from(head.count);
             }
         }
         for (prefix, depth) in self.directory.holes() {
             self.new_bucket(Region { prefix, depth })?;
         }
         by_entry.into_iter().try_for_each(|(part, id)| self.deal_out_entries(part, id))
+    }
+
+    /// The greatest depth for which the buckets up to it make up for the size of the directory.
+    fn deepest(&self, depths: &[u32]) -> u32 {
+        let up_to = |depth: u32| depths.iter().filter(|&&other| other <= depth).count() as u64;
+        (1..=DEPTH_MAX).rev().find(|&depth| Directory::admits(self.range, depth, up_to(depth))).unwrap_or(1)
+    }
+
+    /// Makes a bucket in the place of an old one. Says whether the entries have come with it.
+    fn take_over(&mut self, part: &Checked<'_>, id: PageId) -> Result<bool, StateError> {
+        let (page, region) = (part.pages[&id], part.region(id));
+        if !self.new_bucket(region)? {
+            return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
+        }
+        let head = Head::load(page);
+        if head.next.is_some() || head.long_entries > 0 || page.len() != self.pages.page_bytes() {
+            return Ok(false);
+        }
+        self.pages.write(self.directory.bucket_of(region.prefix))?.copy_from_slice(page);
+        self.len += u64::from(head.count);
+        Ok(true)
     }
 
     /// Copies the entries of a bucket that are ours.
@@ -145,11 +158,6 @@ impl Buckets {
         }
         Ok(())
     }
-}
-
-fn region(page: &[u8]) -> Region {
-    let head = Head::load(page);
-    Region { prefix: head.prefix, depth: u32::from(head.depth) }
 }
 
 impl<'a> Checked<'a> {
@@ -183,9 +191,15 @@ impl<'a> Checked<'a> {
         Ok(this)
     }
 
+    /// What the header of a bucket's page says.
+    fn region(&self, bucket: PageId) -> Region {
+        let head = Head::load(self.pages[&bucket]);
+        Region { prefix: head.prefix, depth: u32::from(head.depth) }
+    }
+
     /// Checks all pages of a bucket, and says how many entries they have.
     fn check_bucket(&self, bucket: PageId, hasher: Hasher, seen: &mut HashSet<PageId>) -> Result<u64, StateError> {
-        let region = region(self.pages[&bucket]);
+        let region = self.region(bucket);
         let is_sane = region.depth <= DEPTH_MAX
             && region.hashes().start == region.prefix
             && region.hashes().meets(&self.root.range);

@@ -238,7 +238,8 @@ impl<K: Make, V: Make> World<K, V> {
         for (&number, value) in &self.model {
             let key = K::make(number);
             let (hash, task) = self.hash(&key);
-            prop_assert_eq!(self.tables[task].get(hash, &key).unwrap().as_ref(), Some(value));
+            let found = self.tables[task].get(hash, &key).unwrap();
+            prop_assert_eq!(found.as_ref(), Some(value));
         }
         Ok(())
     }
@@ -250,7 +251,8 @@ pub(super) fn part((root, pages): &Bytes) -> Part<'_> {
 }
 
 fn run<K: Make, V: Make>(page_bytes: usize, mask: u64, tasks: u32, ops: Vec<Op>) -> Result<(), TestCaseError> {
-    let hasher = Hasher { mask, ..Hasher::default() };
+    let mut hasher = Hasher::default();
+    hasher.mask = mask;
     let mut world = World::<K, V>::new(page_bytes, hasher, tasks);
     for op in ops {
         world.run(op)?;
