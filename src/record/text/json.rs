@@ -34,7 +34,7 @@ pub fn write_json(schema: &Schema, input: &mut Input<'_>, out: &mut Vec<u8>) -> 
 
 pub(super) struct Json<'o> {
     out: &'o mut Vec<u8>,
-    /// How many more items without bytes it writes: no length in a hostile input bounds these.
+    /// How many more values without bytes it writes: no length in a hostile input bounds these.
     zero_width_left: usize,
 }
 
@@ -93,7 +93,7 @@ impl<'o> Json<'o> {
 
     fn items(&mut self, count: u32, item: &Type, input: &mut Input<'_>) -> Result<(), DecodeError> {
         if item.width() == Some(0) {
-            let left = self.zero_width_left.checked_sub(count as usize);
+            let left = self.zero_width_left.checked_sub((count as usize).saturating_mul(nodes(item)));
             self.zero_width_left = left.ok_or(DecodeError::Invalid("too many items without bytes"))?;
         }
         self.row(b"[]", 0..count, |this, _| this.value(item, input))
@@ -171,6 +171,17 @@ impl<'o> Json<'o> {
                 self.out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
             }
         }
+    }
+}
+
+/// The number of types that a type is made of.
+fn nodes(ty: &Type) -> usize {
+    1 + match ty {
+        Type::Option(item) | Type::List(item) | Type::Array(_, item) => nodes(item),
+        Type::Tuple(items) => items.iter().map(nodes).sum(),
+        Type::Struct(_, fields) => fields.iter().map(|field| nodes(&field.ty)).sum(),
+        // Takes bytes, so it bounds itself.
+        _ => 0,
     }
 }
 
