@@ -13,6 +13,20 @@ use std::path::Path;
 ///
 /// Each file begins with a header. A field of the record takes the column of its name; other columns are left out. A
 /// quoted cell may hold delimiters and doubled quotes; line ends only with [`Csv::multiline`]. Empty lines are skipped.
+///
+/// As a sink it takes any record and writes its fields as cells:
+///
+/// ```no_run
+/// use snapring::connector::Csv;
+/// use snapring::record::Record;
+///
+/// #[derive(Record)]
+/// struct Flight { origin: String, dest: String, dep_delay: Option<i32> }
+///
+/// let flights = Csv::<Flight>::open_all(["2013.csv.gz", "2014.csv"])?.na("NA");
+/// let delays = Csv::<(String, i64)>::exactly_once("out/")?;
+/// # Ok::<(), snapring::error::ConnectorError>(())
+/// ```
 #[derive(Debug)]
 pub struct Csv<T> {
     inputs: Inputs,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A longer line is an error: more likely than such a line is a file that is no text.
 pub(in crate::connector) const LINE_BYTES_MAX: usize = 16 << 20;
 
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Gives the lines that begin in a piece.

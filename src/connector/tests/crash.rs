@@ -97,9 +97,12 @@ fn numbers(text: &str) -> Vec<u64> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The next record, and the parts not yet committed.
+/// The next record, and the parts not yet committed. Epoch and attempt go on from the newest durable snapshot too, as a
+/// job knows of nothing later: the names of two starts can be the same.
 #[derive(Clone, Default)]
 struct Snapshot {
+    epoch: u64,
+    attempt: u32,
     next: u64,
     listed: Vec<Part>,
 }
@@ -108,8 +111,6 @@ struct Job<'a, S: Target> {
     sink: &'a S,
     committer: Option<Box<dyn Committer>>,
     writers: Vec<S::Writer>,
-    attempt: u32,
-    epoch: u64,
     now: Snapshot,
     under_way: Option<(Snapshot, bool)>,
     durable: Option<Snapshot>,
@@ -118,8 +119,7 @@ struct Job<'a, S: Target> {
 impl<'a, S: Target> Job<'a, S> {
     fn new(sink: &'a S) -> Self {
         let (now, writers) = (Snapshot::default(), Vec::new());
-        let mut job =
-            Self { sink, committer: None, writers, attempt: 0, epoch: 0, now, under_way: None, durable: None };
+        let mut job = Self { sink, committer: None, writers, now, under_way: None, durable: None };
         job.start();
         job
     }
@@ -128,9 +128,9 @@ impl<'a, S: Target> Job<'a, S> {
         self.writers.clear();
         self.committer = None;
         self.under_way = None;
-        self.attempt += 1;
-        let place = place(1, self.durable.is_some(), self.attempt);
         self.now = self.durable.clone().unwrap_or_default();
+        self.now.attempt += 1;
+        let place = place(1, self.durable.is_some(), self.now.attempt);
         let mut committer = self.sink.claim(&place).unwrap();
         committer.recover(&self.now.listed).unwrap();
         self.now.listed.clear();
@@ -151,9 +151,9 @@ impl<'a, S: Target> Job<'a, S> {
                 }
             }
             (Step::Prepare, under_way) => {
-                self.epoch += 1;
+                self.now.epoch += 1;
                 for writer in &mut self.writers {
-                    self.now.listed.extend(writer.prepare(self.epoch).unwrap());
+                    self.now.listed.extend(writer.prepare(self.now.epoch).unwrap());
                 }
                 *under_way = Some((self.now.clone(), false));
             }

@@ -4,6 +4,7 @@ use super::{all, file};
 use crate::connector::Lines;
 use crate::error::ConnectorError;
 use crate::operator::{Source, Split};
+use proptest::prelude::*;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -68,4 +69,25 @@ fn a_descriptor_from_elsewhere_is_an_error() {
     assert!(super::drain(&lines, &split, 100, 9).unwrap().is_empty());
     let gz = Lines::open(file(&folder, "gz", &super::gzip(b"a\nb\n"))).unwrap();
     assert!(matches!(gz.open(&gz.splits().unwrap()[0], 100), Err(ConnectorError::Changed { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn a_hostile_descriptor_and_offset_give_lines_or_an_error(
+        at in 0usize..33,
+        with in any::<u8>(),
+        offset in prop_oneof![0u64..60, any::<u64>()],
+        compressed in any::<bool>(),
+    ) {
+        let folder = TempDir::new().unwrap();
+        let text = b"one line\nand another\nand the last".to_vec();
+        let lines = Lines::open(file(&folder, "f", &if compressed { super::gzip(&text) } else { text })).unwrap();
+        let mut split = lines.split_bytes(12).splits().unwrap().pop().unwrap();
+        // The path comes first; behind it four numbers and a flag.
+        let numbers = split.descriptor.len() - 33;
+        split.descriptor[numbers + at] = with;
+        let lines = Lines::open(folder.path().join("f")).unwrap();
+        let _ = super::drain(&lines, &split, offset, 3);
+    }
 }
