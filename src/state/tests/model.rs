@@ -171,11 +171,13 @@ impl<K: Make, V: Make> World<K, V> {
             self.model.entry(number).or_insert_with(|| V::make(1)).change(number);
         }
         for (table, window) in self.tables.iter_mut().zip(&mut windows) {
-            let each = |_: &K, value: &mut V, number| {
+            let first = |number| {
+                let mut value = V::make(1);
                 value.change(number);
-                Ok::<_, StateError>(())
+                value
             };
-            table.update_batch(window, || V::make(1), each).unwrap();
+            let each = |_, ()| Ok::<_, StateError>(());
+            table.update_batch(window, first, V::change, |_| (), each).unwrap();
             prop_assert!(window.is_empty());
         }
         Ok(())
