@@ -57,6 +57,16 @@
 //! #[derive(Record)]
 //! struct Tree { children: Vec<Tree> }
 //! ```
+//! ```compile_fail
+//! use snapring::record::Record;
+//! #[derive(Record)]
+//! union Bits { float: f32, int: u32 }
+//! ```
+//! ```compile_fail,E0277
+//! use snapring::record::Record;
+//! #[derive(Record)]
+//! struct Timed { at: std::time::Instant }
+//! ```
 
 mod batch;
 mod compound;
