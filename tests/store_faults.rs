@@ -164,3 +164,23 @@ fn garbage_in_place_of_any_block_is_an_error_and_no_panic() {
         }
     }
 }
+
+#[test]
+fn either_meta_may_be_torn_beyond_its_sectors() {
+    let disk = SimDisk::new();
+    let mut store = open(&disk).unwrap();
+    store.commit(&entry(1, &[0, 1], 2, true)).unwrap();
+    store.commit(&entry(2, &[1], 2, false)).unwrap();
+    let newest_without = |meta: usize| {
+        let mut image = disk.image();
+        image[meta..meta + 4096].fill(0xa5);
+        let store = open(&SimDisk::with_image(image)).unwrap();
+        let newest = store.newest().unwrap();
+        assert_eq!(store.read(newest).unwrap().epoch, newest);
+        newest
+    };
+    // The one that a commit writes is never the newest.
+    let mut found = [newest_without(16384), newest_without(32768)];
+    found.sort_unstable();
+    assert_eq!(found, [1, 2]);
+}

@@ -125,6 +125,17 @@ impl SimDisk {
         disk.incidents.clear();
     }
 
+    /// The process is killed and another one starts: the system still has what was written, synced or not.
+    pub fn kill(&self) {
+        let mut disk = self.disk();
+        if !disk.synced {
+            disk.live.clear();
+            disk.pending.clear();
+        }
+        disk.down = false;
+        disk.incidents.clear();
+    }
+
     fn disk(&self) -> MutexGuard<'_, Disk> {
         // A guarded write panics with the lock held; the disk is still good to look at.
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
