@@ -13,7 +13,7 @@ fn open(disk: &SimDisk, options: &StoreOptions) -> Result<Store, snapring::error
     Store::open_on(Box::new(disk.clone()), options.clone())
 }
 
-/// Runs until the crash at `call`; gives back the model and the last acknowledged epoch, or `None` if it ran to its end.
+/// Runs until the crash at `call`; gives back the model and the last acknowledged epoch, or `None` at its end.
 fn run_until(disk: &SimDisk, options: &StoreOptions, seed: u64, call: u64) -> Option<(Model, u64)> {
     disk.at(call, Incident::Crash);
     let mut model = Model::new(seed);
