@@ -88,11 +88,6 @@ impl SimDisk {
         self.disk().incidents.insert(call, incident);
     }
 
-    /// Forgets what was to happen.
-    pub fn clear_incidents(&self) {
-        self.disk().incidents.clear();
-    }
-
     /// Growing beyond this is refused as on a full disk.
     pub fn full_above(&self, bytes: Option<u64>) {
         self.disk().full_above_bytes = bytes;
