@@ -71,7 +71,8 @@ fn random_histories_come_back_and_account_for_every_block() {
 #[test]
 fn an_unchanged_page_is_never_written_again() {
     let disk = SimDisk::new();
-    let mut store = Store::open_on(Box::new(disk), options()).unwrap();
+    // Enough bytes for the threads that make checksums.
+    let mut store = Store::open_on(Box::new(disk), StoreOptions { threads: 3, ..options() }).unwrap();
     let all: Vec<u32> = (0..2000).collect();
     let first = store.commit(&entry(1, &all, 2000, true)).unwrap();
     assert_eq!(first.pages_written, 2000);
