@@ -43,41 +43,45 @@ impl<T> Producer<T> {
     /// No slot is free: the record comes back. The consumer may have gone: see [`Producer::is_closed`].
     #[inline(always)]
     pub fn push(&mut self, record: T) -> Result<(), T> {
-        match self.push_inside(record) {
-            Ok(()) => Ok(()),
-            Err(record) => self.push_edge(record),
-        }
-    }
-
-    /// Puts a record into the open slot if it is not the last one that fits: one compare, one store.
-    #[inline(always)]
-    pub(super) fn push_inside(&mut self, record: T) -> Result<(), T> {
-        if self.len + 1 >= self.room {
+        // The record is never handed to a function that is not inlined: it would have to lie in memory for that, and
+        // the copy, made before every compare, would cost more than all the rest.
+        if !self.is_open() && !self.open() {
             return Err(record);
         }
-        // SAFETY: a slot is open and has room for `room` records.
-        unsafe { self.first.add(self.len).write(record) };
-        self.len += 1;
+        self.push_open(record);
         Ok(())
     }
 
-    /// The first record and the last one of a slot.
+    /// Whether a slot is open; it then has room for at least one record.
+    #[inline(always)]
+    pub(super) fn is_open(&self) -> bool {
+        self.room != 0
+    }
+
+    /// Opens a slot, if one is free. None must be open.
     #[inline(never)]
-    pub(super) fn push_edge(&mut self, record: T) -> Result<(), T> {
-        if self.room == 0 {
-            if !self.claim() {
-                return Err(record);
-            }
+    pub(super) fn open(&mut self) -> bool {
+        debug_assert!(!self.is_open());
+        if self.claim() {
             self.first = self.ring.records(self.at.slot);
             self.room = self.len_max;
         }
+        self.is_open()
+    }
+
+    /// Puts a record into the open slot, and publishes the slot if it is full then.
+    ///
+    /// # Panics
+    /// No slot is open.
+    #[inline(always)]
+    pub(super) fn push_open(&mut self, record: T) {
+        assert!(self.is_open());
         // SAFETY: a slot is open and `len` < `room`.
         unsafe { self.first.add(self.len).write(record) };
         self.len += 1;
         if self.len == self.room {
             self.publish();
         }
-        Ok(())
     }
 
     /// Whether the slot `at` is free.
