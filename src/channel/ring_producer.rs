@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
-use super::slot::Content;
+use super::slot::{Content, LINE_BYTES, fetch_to_write};
 use crate::marks::Mark;
 use crate::sync::atomic::Ordering;
 use std::marker::PhantomData;
@@ -30,6 +30,11 @@ pub struct Producer<T> {
 unsafe impl<T: Send> Send for Producer<T> {}
 
 impl<T> Producer<T> {
+    /// How many records ahead of the one that is written lines are fetched: 24 lines, about what a processor can wait for
+    /// at a time. None for records of several lines, which copy fast enough by themselves.
+    const AHEAD: usize =
+        if size_of::<T>() == 0 || size_of::<T>() > 2 * LINE_BYTES { 0 } else { 24 * LINE_BYTES / size_of::<T>() };
+
     /// # Safety
     /// The only producer of this ring, whose slots hold `len_max` records of `T` and whose positions begin `at`.
     pub(super) unsafe fn new(ring: Ring, at: Cursor, len_max: usize) -> Self {
@@ -65,6 +70,10 @@ impl<T> Producer<T> {
         if self.claim() {
             self.first = self.ring.records(self.at.slot);
             self.room = self.len_max;
+            let bytes = Self::AHEAD.min(self.len_max) * size_of::<T>();
+            (0..bytes)
+                .step_by(LINE_BYTES)
+                .for_each(|at| fetch_to_write(self.first.as_ptr().cast::<u8>().wrapping_add(at)));
         }
         self.is_open()
     }
@@ -76,6 +85,9 @@ impl<T> Producer<T> {
     #[inline(always)]
     pub(super) fn push_open(&mut self, record: T) {
         assert!(self.is_open());
+        if Self::AHEAD != 0 && self.len + Self::AHEAD < self.room {
+            fetch_to_write(self.first.as_ptr().wrapping_add(self.len + Self::AHEAD).cast());
+        }
         // SAFETY: a slot is open and `len` < `room`.
         unsafe { self.first.add(self.len).write(record) };
         self.len += 1;
