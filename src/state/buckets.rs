@@ -23,9 +23,7 @@ impl Layout {
     /// Follows from the widths of key and value (None: variable) and the size of a page: part of the format.
     pub fn of(page_bytes: usize, key_bytes: Option<usize>, value_bytes: Option<usize>) -> Self {
         match (key_bytes, value_bytes) {
-            (Some(key_bytes), Some(value_bytes))
-                if Shape::filling(page_bytes, key_bytes + value_bytes).groups > 0 =>
-            {
+            (Some(key_bytes), Some(value_bytes)) if Shape::filling(page_bytes, key_bytes + value_bytes).groups > 0 => {
                 Self::Fixed { key_bytes, value_bytes }
             }
             _ => Self::Heap,
@@ -186,7 +184,11 @@ impl Buckets {
 
     /// Sets the value of a key. If pages run out, nothing has changed.
     pub fn put(&mut self, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
-        let place = self.locate(hash, key);
+        self.put_at(self.locate(hash, key), hash, key, value)
+    }
+
+    /// The same for a key that is at `place`, or nowhere.
+    pub fn put_at(&mut self, place: Option<Place>, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
         if let Some(place) = place
             && self.overwrite(place, value)?
         {

@@ -240,7 +240,11 @@ impl<'a> Checked<'a> {
             }
             Layout::Heap => is_sane = is_sane && heap_is_sane(page, &head, shape),
         }
-        if is_sane { Ok(()) } else { Err(StateError::corrupt(format!("page {id} has a header that cannot be: {head:?}"))) }
+        if is_sane {
+            Ok(())
+        } else {
+            Err(StateError::corrupt(format!("page {id} has a header that cannot be: {head:?}")))
+        }
     }
 
     /// Whether an entry belongs to its bucket, and its long parts are there.
@@ -263,7 +267,10 @@ impl<'a> Checked<'a> {
                 left = left.saturating_sub(self.root.page_bytes as usize - HEAD_BYTES);
             }
             if left > 0 {
-                return Err(StateError::corrupt(format!("page {id} has a value of {} bytes that ends early", long.len)));
+                return Err(StateError::corrupt(format!(
+                    "page {id} has a value of {} bytes that ends early",
+                    long.len
+                )));
             }
         }
         Ok(())

@@ -23,7 +23,11 @@ impl Buckets {
             for entry in self.layout.entries(self.pages.read(id)) {
                 let hash = self.hash_of(&entry);
                 if hash >= from {
-                    each(hash, whole_key(&self.pages, &entry, &mut key)?, whole_value(&self.pages, &entry, &mut value)?)?;
+                    each(
+                        hash,
+                        whole_key(&self.pages, &entry, &mut key)?,
+                        whole_value(&self.pages, &entry, &mut value)?,
+                    )?;
                 }
             }
         }
