@@ -105,6 +105,20 @@ fn a_panicking_closure_loses_no_drop() {
 }
 
 #[test]
+fn a_panicking_iterator_leaves_what_it_gave_in_the_open_slot() {
+    let drops = drops(5, NONE);
+    let (mut producer, mut consumer) = ring(2, 4);
+    let mut records = (0..6).map(|n| {
+        assert!(n != 5, "the closure panics");
+        Counted(n, Arc::clone(&drops))
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| producer.push_all(&mut records))).is_err());
+    producer.publish();
+    assert_eq!((take(&mut consumer).len(), take(&mut consumer).len()), (4, 1));
+    assert_each_once(&drops);
+}
+
+#[test]
 fn poison_drops_the_open_slot_at_once_and_the_rest_at_the_end() {
     let drops = drops(6, NONE);
     let (mut producer, consumer) = filled(&drops);
