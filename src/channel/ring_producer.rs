@@ -66,10 +66,6 @@ impl<T> Producer<T> {
             let mut fill = Fill { len: self.len, producer: self };
             while fill.len != room {
                 let Some(record) = records.next() else { return true };
-                // For smaller records the hint would cost more than the store.
-                if size_of::<T>() >= LINE_BYTES && Self::AHEAD != 0 && fill.len + Self::AHEAD < room {
-                    fetch_to_write(first.as_ptr().wrapping_add(fill.len + Self::AHEAD).cast());
-                }
                 // SAFETY: a slot is open and `len` < `room`.
                 unsafe { first.add(fill.len).write(record) };
                 fill.len += 1;

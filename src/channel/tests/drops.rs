@@ -49,8 +49,13 @@ fn both_orders_of_leaving_drop_each_record_once() {
             let (producer, consumer) = filled(&drops);
             let producer_side = || catch_unwind(AssertUnwindSafe(|| drop(producer))).is_err();
             let consumer_side = || catch_unwind(AssertUnwindSafe(|| drop(consumer))).is_err();
-            let panicked =
-                if producer_first { producer_side() | consumer_side() } else { consumer_side() | producer_side() };
+            let panicked = if producer_first {
+                let first = producer_side();
+                consumer_side() || first
+            } else {
+                let first = consumer_side();
+                producer_side() || first
+            };
             assert_eq!(panicked, panics_at != NONE);
             assert_each_once(&drops);
             assert_eq!(Arc::strong_count(&drops), 1);
