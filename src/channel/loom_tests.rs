@@ -9,12 +9,14 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// Polls until something is there.
+/// Polls until something is there. (Looking first and polling then would hide what a single look gets wrong.)
 fn wait<T, R>(consumer: &mut Consumer<T>, taken: impl FnOnce(Polled<'_, T>) -> R) -> R {
-    while !consumer.is_ready() {
-        thread::yield_now();
+    loop {
+        match consumer.poll() {
+            Polled::Empty => thread::yield_now(),
+            polled => return taken(polled),
+        }
     }
-    taken(consumer.poll())
 }
 
 fn records<T>(polled: Polled<'_, T>) -> Vec<T> {
