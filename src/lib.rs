@@ -1,4 +1,58 @@
-//! Snapring.
+//! Streaming dataflows on one machine, with state that survives `kill -9` and every record counted exactly once.
+//!
+//! A [`Dataflow`](dataflow::Dataflow) is drawn as streams from sources to sinks. It runs as tasks on pinned cores, which hand
+//! each other batches over lock-free rings, and while it runs its state is checkpointed: consistently, incrementally, and
+//! without stopping it. After a crash the same program goes on from the newest checkpoint.
+//!
+//! ```
+//! use snapring::connector::{Collect, Items};
+//! use snapring::dataflow::Dataflow;
+//! use snapring::record::Record;
+//! use snapring::runtime::Config;
+//!
+//! #[derive(Clone, Record)]
+//! struct Order {
+//!     account: u64,
+//!     amount: i64,
+//! }
+//!
+//! let orders = vec![
+//!     Order { account: 1, amount: 40 },
+//!     Order { account: 2, amount: -1 },
+//!     Order { account: 1, amount: 2 },
+//! ];
+//! let balances = Collect::new();
+//!
+//! let flow = Dataflow::new("payments");
+//! flow.source("orders", Items::new(orders))
+//!     .filter(|order| order.amount > 0)
+//!     .key_by(|order| order.account)
+//!     .fold("balance", 0i64, |balance, order| *balance += order.amount) // named: it has state
+//!     .sink("balances", balances.clone());
+//!
+//! flow.start(Config::new().unpinned_workers(1))?.wait()?;
+//! assert_eq!(balances.take(), [(1, 40), (1, 42)]);
+//! # Ok::<(), snapring::error::Error>(())
+//! ```
+//!
+//! # What is promised
+//!
+//! - **Exactly once.** With [`Checkpoints`](runtime::Checkpoints), a replayable source and an exactly-once sink, the
+//!   committed output after any number of crashes and restarts is that of an undisturbed run, up to what the order of
+//!   several splits decides. Plain sinks (standard output) may see records again after a restart.
+//! - **Nothing per record.** The operators of a chain run as one compiled loop per batch; for fixed-layout records nothing
+//!   is allocated in it.
+//! - **Clear ends.** The first error names operator, task, epoch and record; see [`error`].
+//!
+//! # What is not
+//!
+//! One machine, one process. No event time, joins, loops or other snapshot protocols yet. Linux on x86-64 and aarch64.
+//!
+//! # Where to look
+//!
+//! [`dataflow`] is what one draws with, [`connector`] where records come from and go, [`runtime`] how a job is
+//! configured and run, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
+//! [`docs::architecture`] says how it is built, [`docs::format`] what is in the file, byte by byte.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
@@ -22,3 +76,11 @@ pub mod runtime;
 pub mod snapshot;
 pub mod state;
 mod sync;
+
+/// How it is built.
+pub mod docs {
+    #[doc = include_str!("docs/architecture.md")]
+    pub mod architecture {}
+    #[doc = include_str!("docs/format.md")]
+    pub mod format {}
+}

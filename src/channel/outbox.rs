@@ -1,0 +1,179 @@
+//! One output edge of a task: a ring to each consumer, and the leftovers that found no free slot. It does not know how
+//! a record's lane is chosen.
+//!
+//! # Rules
+//!
+//! 1. A batch that has begun is finished: what finds no free slot waits here, in order, and marks wait behind it.
+//! 2. While a lane has leftovers, its ring has no open slot, and whatever comes goes behind them.
+//! 3. Each lane flushes by itself: a full ring holds up no other.
+//! 4. The waiting records of all lanes together have a limit, by the size of the Rust values; what they own on the heap
+//!    is not counted. Marks are not counted either: a task with leftovers processes nothing, so there are few.
+
+use super::ring_producer::Producer;
+use crate::error::{Cause, Failed};
+use crate::marks::Mark;
+use std::collections::VecDeque;
+
+/// The rings of one output edge, with their leftovers.
+pub struct Outbox<T> {
+    lanes: Vec<Lane<T>>,
+    /// Records that wait, in all lanes.
+    waiting: usize,
+    waiting_marks: usize,
+    limit_bytes: usize,
+}
+
+struct Lane<T> {
+    producer: Producer<T>,
+    records: VecDeque<T>,
+    /// Each with the number of records ever added to `records` before it.
+    marks: VecDeque<(u64, Mark)>,
+    /// Records ever added.
+    added: u64,
+    /// Records ever moved into the ring from here.
+    moved: u64,
+}
+
+impl<T> Outbox<T> {
+    /// An outbox over these rings, one a lane, in which records of at most `limit_bytes` may wait.
+    pub fn new(producers: Vec<Producer<T>>, limit_bytes: usize) -> Self {
+        Self { lanes: producers.into_iter().map(Lane::new).collect(), waiting: 0, waiting_marks: 0, limit_bytes }
+    }
+
+    /// The number of lanes.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Sends a record down a lane.
+    ///
+    /// # Errors
+    /// [`Cause::OutboxFull`]: it found no free slot, and more than the limit waits already. The record is dropped.
+    ///
+    /// # Panics
+    /// There is no such lane.
+    #[inline(always)]
+    pub fn emit(&mut self, lane: usize, record: T) -> Result<(), Failed> {
+        match self.lanes[lane].producer.push_inside(record) {
+            Ok(()) => Ok(()),
+            Err(record) => self.emit_edge(lane, record),
+        }
+    }
+
+    /// The first and the last record of a slot, and those that must wait.
+    #[inline(never)]
+    fn emit_edge(&mut self, index: usize, record: T) -> Result<(), Failed> {
+        let lane = &mut self.lanes[index];
+        let record = if lane.is_waiting() {
+            record
+        } else {
+            match lane.producer.push_edge(record) {
+                Ok(()) => return Ok(()),
+                Err(record) => record,
+            }
+        };
+        if (self.waiting + 1) * size_of::<T>() > self.limit_bytes {
+            return Err(Cause::OutboxFull { limit_bytes: self.limit_bytes }.into());
+        }
+        lane.records.push_back(record);
+        lane.added += 1;
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// Sends a mark down all lanes, behind what has been emitted. Open slots are published.
+    pub fn mark_all(&mut self, mark: Mark) {
+        for lane in &mut self.lanes {
+            if lane.is_waiting() || lane.producer.mark(mark).is_err() {
+                lane.marks.push_back((lane.added, mark));
+                self.waiting_marks += 1;
+            }
+        }
+    }
+
+    /// Moves leftovers into slots that have become free. `true`: no leftovers wait any more. The last of them may lie in
+    /// an open slot: see [`Outbox::publish`].
+    #[inline]
+    pub fn flush(&mut self) -> bool {
+        if self.has_leftovers() {
+            self.flush_lanes();
+        }
+        !self.has_leftovers()
+    }
+
+    #[inline(never)]
+    fn flush_lanes(&mut self) {
+        let kept_max = self.limit_bytes / size_of::<T>().max(1) / self.lanes.len();
+        for lane in self.lanes.iter_mut().filter(|lane| lane.is_waiting()) {
+            let before = (lane.records.len(), lane.marks.len());
+            lane.flush();
+            self.waiting -= before.0 - lane.records.len();
+            self.waiting_marks -= before.1 - lane.marks.len();
+            // A queue keeps its memory for the next time, but all together no more than the limit.
+            if lane.records.is_empty() && lane.records.capacity() > kept_max {
+                lane.records.shrink_to(kept_max);
+            }
+        }
+    }
+
+    /// Hands over what lies in open slots: for a task that has nothing more to read.
+    #[inline]
+    pub fn publish(&mut self) {
+        for lane in &mut self.lanes {
+            lane.producer.publish();
+        }
+    }
+
+    /// Whether records or marks wait for a free slot. The task then processes nothing.
+    #[inline]
+    pub fn has_leftovers(&self) -> bool {
+        self.waiting + self.waiting_marks != 0
+    }
+
+    /// The bytes of the records that wait.
+    pub fn leftover_bytes(&self) -> usize {
+        self.waiting * size_of::<T>()
+    }
+
+    /// Whether leftovers wait for a consumer that has gone, or a ring has been poisoned: they would wait for ever.
+    pub fn is_broken(&self) -> bool {
+        let broken = |lane: &Lane<T>| lane.producer.is_poisoned() || (lane.is_waiting() && lane.producer.is_closed());
+        self.lanes.iter().any(broken)
+    }
+
+    /// Poisons all rings: the task has failed. What has not been published is dropped.
+    pub fn poison(&mut self) {
+        for lane in &mut self.lanes {
+            lane.producer.poison();
+        }
+    }
+}
+
+impl<T> Lane<T> {
+    fn new(producer: Producer<T>) -> Self {
+        Self { producer, records: VecDeque::new(), marks: VecDeque::new(), added: 0, moved: 0 }
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.records.is_empty() || !self.marks.is_empty()
+    }
+
+    fn flush(&mut self) {
+        loop {
+            while let Some(&(before, mark)) = self.marks.front()
+                && before == self.moved
+            {
+                if self.producer.mark(mark).is_err() {
+                    return;
+                }
+                self.marks.pop_front();
+            }
+            let Some(record) = self.records.pop_front() else { return };
+            if let Err(record) = self.producer.push(record) {
+                self.records.push_front(record);
+                return;
+            }
+            self.moved += 1;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The consumer's handle: it looks at one slot after the other and lends out its records in place. It does not know
+//! what marks mean, but that nothing follows [`Mark::End`].
+#![allow(unsafe_code)]
+
+use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
+use super::ring_records::{Records, Release};
+use super::slot::Content;
+use crate::marks::Mark;
+use crate::sync::atomic::Ordering;
+use std::marker::PhantomData;
+
+/// The reading end of a ring.
+pub struct Consumer<T> {
+    /// The slot that is taken next.
+    at: Cursor,
+    ended: bool,
+    ring: Ring,
+    records: PhantomData<T>,
+}
+
+/// What a consumer found.
+pub enum Polled<'a, T> {
+    /// Nothing yet; or nothing ever again, once [`Mark::End`] has been taken.
+    Empty,
+    /// A batch.
+    Records(Records<'a, T>),
+    /// A mark.
+    Mark(Mark),
+    /// The producer has gone, all that it published has been taken, and [`Mark::End`] was not there: an abnormal end.
+    Closed,
+    /// One of the two sides has poisoned the ring: the job is failing.
+    Poisoned,
+}
+
+/// What [`Consumer::poll`] would find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Nothing,
+    Slot,
+    Closed,
+    Poisoned,
+}
+
+// SAFETY: the handle is the only one on its side; the records that it gets from the other thread are `Send`.
+unsafe impl<T: Send> Send for Consumer<T> {}
+
+impl<T> Consumer<T> {
+    /// # Safety
+    /// The only consumer of this ring, whose records are `T` and whose positions begin `at`.
+    pub(super) unsafe fn new(ring: Ring, at: Cursor) -> Self {
+        Self { at, ended: false, ring, records: PhantomData }
+    }
+
+    /// Takes the next batch or mark, if there is one. Never waits.
+    #[inline]
+    pub fn poll(&mut self) -> Polled<'_, T> {
+        match self.look() {
+            Look::Slot => self.take(),
+            Look::Nothing => Polled::Empty,
+            Look::Closed => Polled::Closed,
+            Look::Poisoned => Polled::Poisoned,
+        }
+    }
+
+    /// Whether [`Consumer::poll`] would find anything, be it bad news.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.look() != Look::Nothing
+    }
+
+    /// Whether [`Mark::End`] has been taken.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    #[inline]
+    fn look(&self) -> Look {
+        // Before the sequence (rule 5). A line that is hardly ever written: it stays in this core's cache.
+        let state = self.ring.state();
+        if self.ended {
+            Look::Nothing
+        } else if state & POISONED != 0 {
+            Look::Poisoned
+        } else if self.ring.header(self.at.slot).is_published(self.at.position) {
+            Look::Slot
+        } else if state & PRODUCER_GONE != 0 {
+            Look::Closed
+        } else {
+            Look::Nothing
+        }
+    }
+
+    /// Takes the slot `at`, which must be published.
+    #[inline(always)]
+    fn take(&mut self) -> Polled<'_, T> {
+        let slot = self.at.slot;
+        self.at = self.ring.after(self.at);
+        let header = self.ring.header(slot);
+        let release = Release { header, head: self.ring.head(), position: self.at.position };
+        // SAFETY: published, as `look` has seen, and not released before `release` is dropped.
+        match unsafe { header.content() } {
+            // SAFETY: so many records were published in this slot; `at` is past it, so nobody else takes them.
+            Content::Records(len) => {
+                Polled::Records(unsafe { Records::in_slot(self.ring.records(slot), len, release) })
+            }
+            Content::Mark(mark) => {
+                drop(release);
+                self.ended = mark == Mark::End;
+                Polled::Mark(mark)
+            }
+        }
+    }
+
+    /// Tells the producer, and this side too, that nothing is taken any more.
+    pub fn poison(&mut self) {
+        self.ring.set(POISONED);
+    }
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        // Release: as in `Release`. A batch that was forgotten instead of dropped is leaked, not dropped twice.
+        self.ring.head().store(self.at.position, Ordering::Release);
+        let slot = self.at.slot;
+        // SAFETY: the last thing that the consumer does.
+        unsafe { self.ring.leave::<T>(CONSUMER_GONE, |_| slot) };
+    }
+}

@@ -1,0 +1,176 @@
+//! The producer's handle: it holds the open slot and fills it in place. It knows nothing of leftovers: what finds no
+//! free slot goes back to the caller.
+#![allow(unsafe_code)]
+
+use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
+use super::slot::Content;
+use crate::marks::Mark;
+use crate::sync::atomic::Ordering;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+/// The writing end of a ring. Dropping it without having sent [`Mark::End`] is an abnormal end.
+pub struct Producer<T> {
+    /// The place of the first record of the open slot; dangling when none is open.
+    first: NonNull<T>,
+    /// Records in the open slot: always fewer than `room`, or 0 when none is open.
+    len: usize,
+    /// Records that the open slot can hold; 0 when none is open.
+    room: usize,
+    /// The slot that is open or will be opened next.
+    at: Cursor,
+    /// The head as last seen: slots before `head_seen` + number of slots may be written.
+    head_seen: u64,
+    len_max: usize,
+    ring: Ring,
+    records: PhantomData<T>,
+}
+
+// SAFETY: the handle is the only one on its side; the records that it moves to the other thread are `Send`.
+unsafe impl<T: Send> Send for Producer<T> {}
+
+impl<T> Producer<T> {
+    /// # Safety
+    /// The only producer of this ring, whose slots hold `len_max` records of `T` and whose positions begin `at`.
+    pub(super) unsafe fn new(ring: Ring, at: Cursor, len_max: usize) -> Self {
+        let first = NonNull::dangling();
+        Self { first, len: 0, room: 0, at, head_seen: at.position, len_max, ring, records: PhantomData }
+    }
+
+    /// Puts a record into the open slot, opening one if none is open. A slot that is full then is published.
+    ///
+    /// # Errors
+    /// No slot is free: the record comes back. The consumer may have gone: see [`Producer::is_closed`].
+    #[inline(always)]
+    pub fn push(&mut self, record: T) -> Result<(), T> {
+        match self.push_inside(record) {
+            Ok(()) => Ok(()),
+            Err(record) => self.push_edge(record),
+        }
+    }
+
+    /// Puts a record into the open slot if it is not the last one that fits: one compare, one store.
+    #[inline(always)]
+    pub(super) fn push_inside(&mut self, record: T) -> Result<(), T> {
+        if self.len + 1 >= self.room {
+            return Err(record);
+        }
+        // SAFETY: a slot is open and has room for `room` records.
+        unsafe { self.first.add(self.len).write(record) };
+        self.len += 1;
+        Ok(())
+    }
+
+    /// The first record and the last one of a slot.
+    #[inline(never)]
+    pub(super) fn push_edge(&mut self, record: T) -> Result<(), T> {
+        if self.room == 0 {
+            if !self.claim() {
+                return Err(record);
+            }
+            self.first = self.ring.records(self.at.slot);
+            self.room = self.len_max;
+        }
+        // SAFETY: a slot is open and `len` < `room`.
+        unsafe { self.first.add(self.len).write(record) };
+        self.len += 1;
+        if self.len == self.room {
+            self.publish();
+        }
+        Ok(())
+    }
+
+    /// Whether the slot `at` is free.
+    fn claim(&mut self) -> bool {
+        let slots = u64::from(self.ring.slots());
+        if self.at.position.wrapping_sub(self.head_seen) == slots {
+            // Acquire: the Release store of the consumer's `Release`; what it read of the slot, it has read.
+            self.head_seen = self.ring.head().load(Ordering::Acquire);
+            if self.at.position.wrapping_sub(self.head_seen) == slots {
+                return false;
+            }
+        }
+        self.ring.header(self.at.slot).assert_owned();
+        true
+    }
+
+    /// Hands the open slot to the consumer, if it holds anything.
+    #[inline]
+    pub fn publish(&mut self) {
+        if self.len != 0 {
+            let len = self.len as u32;
+            // Nothing is open from here on.
+            (self.len, self.room) = (0, 0);
+            // SAFETY: `len` records were written to the slot `at`, which was claimed.
+            unsafe { self.publish_at(Content::Records(len)) };
+        }
+    }
+
+    /// # Safety
+    /// The slot `at` has been claimed and holds what `content` says.
+    #[inline(always)]
+    unsafe fn publish_at(&mut self, content: Content) {
+        // SAFETY: this function's contract.
+        unsafe { self.ring.header(self.at.slot).publish(self.at.position, content) };
+        self.at = self.ring.after(self.at);
+    }
+
+    /// Sends a mark behind all records pushed so far. The open slot is published in any case.
+    ///
+    /// # Errors
+    /// No slot is free: the mark comes back.
+    pub fn mark(&mut self, mark: Mark) -> Result<(), Mark> {
+        self.publish();
+        if !self.claim() {
+            return Err(mark);
+        }
+        // SAFETY: just claimed; a mark needs no records.
+        unsafe { self.publish_at(Content::Mark(mark)) };
+        Ok(())
+    }
+
+    /// Whether the consumer has gone: nothing will ever be taken again.
+    pub fn is_closed(&self) -> bool {
+        self.ring.state() & CONSUMER_GONE != 0
+    }
+
+    /// Whether one of the two sides has poisoned the ring.
+    pub fn is_poisoned(&self) -> bool {
+        self.ring.state() & POISONED != 0
+    }
+
+    /// Tells the consumer to take nothing more. What lies in the open slot is dropped.
+    pub fn poison(&mut self) {
+        self.ring.set(POISONED);
+        self.drop_open();
+    }
+
+    fn drop_open(&mut self) {
+        let len = self.len;
+        (self.len, self.room) = (0, 0);
+        // SAFETY: `len` records are initialized, and no longer counted.
+        unsafe { ptr::slice_from_raw_parts_mut(self.first.as_ptr(), len).drop_in_place() };
+    }
+}
+
+impl<T> Drop for Producer<T> {
+    fn drop(&mut self) {
+        /// Leaves the ring even if a record's drop panics.
+        struct Leave<'a, T>(&'a Ring, Cursor, PhantomData<T>);
+        impl<T> Drop for Leave<'_, T> {
+            fn drop(&mut self) {
+                let (slots, at) = (u64::from(self.0.slots()), self.1);
+                // Slots lie between the head and `at`, at most all of them.
+                let head_slot = |head| {
+                    let ahead = at.position.wrapping_sub(head);
+                    ((u64::from(at.slot) + slots - ahead) % slots) as u32
+                };
+                // SAFETY: the last thing that the producer does.
+                unsafe { self.0.leave::<T>(PRODUCER_GONE, head_slot) };
+            }
+        }
+        let ring = self.ring.share();
+        let _leave = Leave::<T>(&ring, self.at, PhantomData);
+        self.drop_open();
+    }
+}

@@ -1,0 +1,229 @@
+//! The coordinator: begins epochs one at a time, gives up those that take too long, and knows when one is complete.
+//!
+//! It must not know the clock (time comes in as nanoseconds), the store, or what a snapshot holds.
+//!
+//! The rules, numbered as everywhere in the project:
+//!
+//! - **1.** Between a request and its close there is at most one epoch. The next begins only when the last is durable or
+//!   given up.
+//! - **2.** `aborted_to` gives up epochs. A number that was given up is not used again in this run of the job.
+//! - **9.** The final snapshot of a finished task stands for it in all later epochs, and in the one under way if it had
+//!   not frozen in it.
+//! - **11.** An epoch is complete when every task has frozen in it or has finished.
+//! - **43.** When all tasks have finished, a last epoch is made of their final snapshots, without a barrier. If it cannot
+//!   be made durable the job has failed.
+//!
+//! The interval is counted from begin to begin. The time-out covers what the tasks do, from the begin to the last
+//! snapshot; a commit is never cut short, the writer ends it by itself one way or the other. A checkpoint on demand is
+//! the next one to begin, since the cut of one under way may lie before the demand; demands that wait share it.
+
+/// What the shell must do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Action {
+    /// Store the epoch in the word `request` and wake all workers.
+    Begin(u64),
+    /// Drop the snapshots of this epoch, but keep final ones. Store the epoch in the word `aborted_to`, then in `closed_to`,
+    /// and wake all workers: tasks reopen their inputs and count frozen pages as changed again. Whoever demanded this epoch
+    /// gets an error. Prepared parts of sinks are kept: the next durable epoch lists and commits them.
+    Abort(u64),
+    /// Write the epoch: the snapshots that tasks reported in it, and the final ones of those that have finished. Then
+    /// call [`Coordinator::durable`] or [`Coordinator::declined`]. Upon durable: store the epoch in the word `closed_to`,
+    /// commit prepared parts of sinks up to it, answer who demanded it, wake all workers. A final snapshot whose pages are
+    /// durable once needs no writing again; until then it is written as new.
+    Commit(u64),
+    /// The last epoch could not be made durable: fail the job (rule 43).
+    Fail(u64),
+}
+
+/// When epochs begin and when they are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Timing {
+    /// From begin to begin; none: on demand only.
+    pub interval_ns: Option<u64>,
+    /// From the begin to the last snapshot; none: however long it takes.
+    pub timeout_ns: Option<u64>,
+}
+
+/// What is known of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Task {
+    Running,
+    /// It has reported its snapshot of the epoch under way.
+    Frozen,
+    /// Its final snapshot stands for it.
+    Finished,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    /// No epoch is under way.
+    Idle,
+    /// Tasks are freezing in the newest epoch.
+    Freezing,
+    /// The newest epoch is being written.
+    Committing,
+    /// The last epoch is durable or has failed.
+    Over,
+}
+
+/// The job's side of every protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Coordinator {
+    timing: Timing,
+    tasks: Vec<Task>,
+    phase: Phase,
+    /// The newest epoch that has a number: under way, or closed if none is.
+    epoch: u64,
+    /// When the newest epoch began; at first, when the job did.
+    begun_ns: u64,
+    demanded: bool,
+}
+
+impl Coordinator {
+    /// For a job of this many tasks that goes on from `restored_epoch` (0: afresh) at `now_ns`.
+    ///
+    /// # Panics
+    /// If there is no task.
+    #[must_use]
+    pub fn new(tasks: usize, restored_epoch: u64, timing: Timing, now_ns: u64) -> Self {
+        assert!(tasks > 0, "a job has tasks");
+        let tasks = vec![Task::Running; tasks];
+        Self { timing, tasks, phase: Phase::Idle, epoch: restored_epoch, begun_ns: now_ns, demanded: false }
+    }
+
+    /// Time has passed. The shell calls this whenever [`Coordinator::due_ns`] is reached, and after each other event.
+    pub fn tick(&mut self, now_ns: u64) -> Option<Action> {
+        if now_ns < self.due_ns()? {
+            return None;
+        }
+        if self.phase == Phase::Freezing {
+            return Some(self.abort());
+        }
+        self.open(Phase::Freezing);
+        self.begun_ns = now_ns;
+        self.demanded = false;
+        Some(Action::Begin(self.epoch))
+    }
+
+    /// When [`Coordinator::tick`] will next do something, if nothing else happens before.
+    #[must_use]
+    pub fn due_ns(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Idle if self.demanded => Some(0),
+            Phase::Idle => self.timing.interval_ns.map(|ns| self.begun_ns.saturating_add(ns)),
+            Phase::Freezing => self.timing.timeout_ns.map(|ns| self.begun_ns.saturating_add(ns)),
+            Phase::Committing | Phase::Over => None,
+        }
+    }
+
+    /// Somebody wants a checkpoint of all that happened so far. Returns the epoch that answers: the next to begin. If all
+    /// tasks finish before it begins, it never does: once [`Coordinator::is_over`], the last epoch answers everybody who
+    /// still waits.
+    pub fn demand(&mut self) -> u64 {
+        if self.all_finished() {
+            return self.epoch;
+        }
+        self.demanded = true;
+        self.epoch + 1
+    }
+
+    /// A task froze in `epoch` and handed in its snapshot. One of an epoch given up meanwhile changes nothing: drop it.
+    ///
+    /// # Panics
+    /// If the task has finished or has reported in this epoch already.
+    pub fn snapshot(&mut self, task: usize, epoch: u64) -> Option<Action> {
+        if self.phase != Phase::Freezing || epoch != self.epoch {
+            assert!(epoch <= self.epoch, "task {task} froze in epoch {epoch}, which has not begun");
+            return None;
+        }
+        assert!(self.tasks[task] == Task::Running, "task {task} reported twice in epoch {epoch}");
+        self.tasks[task] = Task::Frozen;
+        self.commit_if_complete()
+    }
+
+    /// A task finished and handed in its final snapshot.
+    ///
+    /// # Panics
+    /// If it has frozen in the epoch under way, against rule 9, or has finished before.
+    pub fn finished(&mut self, task: usize) -> Option<Action> {
+        assert!(self.tasks[task] == Task::Running, "task {task} finished while it was {:?}", self.tasks[task]);
+        self.tasks[task] = Task::Finished;
+        match self.phase {
+            Phase::Freezing => self.commit_if_complete(),
+            Phase::Idle if self.all_finished() => {
+                self.open(Phase::Committing);
+                Some(Action::Commit(self.epoch))
+            }
+            _ => None,
+        }
+    }
+
+    /// The epoch that was handed out by [`Action::Commit`] is durable.
+    ///
+    /// # Panics
+    /// If that epoch is not being committed.
+    pub fn durable(&mut self, epoch: u64) {
+        assert!(self.phase == Phase::Committing && epoch == self.epoch, "epoch {epoch} is not being committed");
+        self.close();
+    }
+
+    /// An epoch cannot be made: the disk is full, or a task could not prepare. The job goes on without it, unless it is the
+    /// last. One that is closed already changes nothing.
+    pub fn declined(&mut self, epoch: u64) -> Option<Action> {
+        match self.phase {
+            Phase::Freezing | Phase::Committing if epoch == self.epoch => Some(self.abort()),
+            _ => None,
+        }
+    }
+
+    /// The highest epoch that is durable or given up: what belongs in the word `closed_to`.
+    #[must_use]
+    pub fn closed_to(&self) -> u64 {
+        match self.phase {
+            Phase::Idle | Phase::Over => self.epoch,
+            Phase::Freezing | Phase::Committing => self.epoch - 1,
+        }
+    }
+
+    /// Whether the last epoch is durable or has failed: nothing will ever follow.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn all_finished(&self) -> bool {
+        self.tasks.iter().all(|task| *task == Task::Finished)
+    }
+
+    /// Rule 11, with rule 9 for those that have finished.
+    fn commit_if_complete(&mut self) -> Option<Action> {
+        if self.tasks.contains(&Task::Running) {
+            return None;
+        }
+        self.phase = Phase::Committing;
+        Some(Action::Commit(self.epoch))
+    }
+
+    /// Gives a number to the next epoch.
+    fn open(&mut self, phase: Phase) {
+        self.epoch += 1;
+        self.phase = phase;
+    }
+
+    fn abort(&mut self) -> Action {
+        self.close();
+        if self.is_over() { Action::Fail(self.epoch) } else { Action::Abort(self.epoch) }
+    }
+
+    /// The newest epoch is durable or given up. It was the last if all tasks had finished: had one of them frozen in it,
+    /// it could not have finished before this moment (rule 9).
+    fn close(&mut self) {
+        self.phase = if self.all_finished() { Phase::Over } else { Phase::Idle };
+        for task in &mut self.tasks {
+            if *task == Task::Frozen {
+                *task = Task::Running;
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A random dataflow as a plain list of steps, which can be drawn and can be computed.
+
+use super::random::Random;
+use snapring::connector::{Generate, Memory};
+use snapring::dataflow::{Dataflow, Stream};
+use snapring::record::Record;
+use std::collections::BTreeMap;
+
+/// What flows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Record)]
+pub struct Item {
+    pub id: u64,
+    pub key: u64,
+    pub amount: i64,
+    /// Variable length, so that both forms of the table are walked.
+    pub word: String,
+}
+
+impl Item {
+    pub fn nth(source: u64, index: u64, keys: u64) -> Self {
+        let mixed = mix(source << 32 | index);
+        let (key, amount) = (mixed % keys, (mixed >> 32) as i64 % 100);
+        Self { id: mixed, key, amount, word: format!("w{}", key % 7) }
+    }
+}
+
+/// A step. Streams are numbered in the order in which steps make them; a step takes the oldest one that is open.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Source { number: u64, events: u64, splits: u32, keys: u64 },
+    Map,
+    Filter,
+    FlatMap,
+    Stage,
+    Fork,
+    Merge,
+    Count,
+    Fold,
+    Reduce,
+    FoldToEnd,
+    FoldWordsToEnd,
+    Sink,
+}
+
+pub fn mix(value: u64) -> u64 {
+    let mixed = (value ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 32)
+}
+
+/// Sources, then random steps, until every stream has ended in a sink.
+pub fn random(random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let sources = random.between(1, 3);
+    for number in 0..sources {
+        let (events, splits) = (random.between(0, 120), random.between(1, 5) as u32);
+        steps.push(Step::Source { number, events, splits, keys: random.between(1, 20) });
+    }
+    let mut open = sources;
+    for _ in 0..random.between(1, 9) {
+        let step = match random.below(12) {
+            0 => Step::Map,
+            1 => Step::Filter,
+            2 => Step::FlatMap,
+            3 | 4 => Step::Stage,
+            5 if open < 4 => Step::Fork,
+            6 | 7 if open > 1 => Step::Merge,
+            8 => Step::Count,
+            9 => Step::Fold,
+            10 => Step::FoldToEnd,
+            11 => Step::FoldWordsToEnd,
+            _ => Step::Reduce,
+        };
+        match step {
+            Step::Fork => open += 1,
+            Step::Merge => open -= 1,
+            _ => {}
+        }
+        steps.push(step);
+    }
+    steps.extend((0..open).map(|_| Step::Sink));
+    steps
+}
+
+// What the steps do with records, the same for both ways. Nothing depends on the order within a key: only how many there
+// are, their sum, and the running number.
+
+fn map(item: Item) -> Item {
+    Item { amount: item.amount + 1, key: item.key * 3 + 1, ..item }
+}
+fn filter(item: &Item) -> bool {
+    item.id % 3 != 0
+}
+fn flat_map(item: Item) -> Vec<Item> {
+    (0..item.id % 3).map(|copy| Item { id: mix(item.id + copy), ..item.clone() }).collect()
+}
+/// The `number`th record of its key.
+fn counted(key: u64, number: u64) -> Item {
+    Item { id: mix(key << 20 | number), key, amount: number as i64, word: format!("n{}", number % 5) }
+}
+/// A key's sum.
+fn summed(key: u64, number: u64, sum: i64) -> Item {
+    Item { id: mix(key), key: key / 2, amount: sum, word: format!("s{number}") }
+}
+
+/// State with a heap: a list that grows above a quarter page for busy words.
+fn words(word: &str, ids: &[u64]) -> Item {
+    let sum = ids.iter().fold(0u64, |sum, id| sum.wrapping_add(*id));
+    Item { id: sum, key: ids.len() as u64, amount: 1, word: word.to_owned() }
+}
+
+/// Draws the recipe; results go to these sinks.
+pub fn draw(steps: &[Step], sinks: &[Memory<Item>]) -> Dataflow {
+    let flow = Dataflow::new("simulated");
+    let mut open: Vec<Stream<Item>> = Vec::new();
+    let mut sinks = sinks.iter();
+    for (at, step) in steps.iter().enumerate() {
+        let name = format!("{at}");
+        let mut take = || open.remove(0);
+        let made = match *step {
+            Step::Source { number, events, splits, keys } => {
+                flow.source(&name, Generate::new(events, splits, move |index| Item::nth(number, index, keys)))
+            }
+            Step::Map => take().map(map).stage(&name),
+            Step::Filter => take().filter(filter).stage(&name),
+            Step::FlatMap => take().flat_map(flat_map).stage(&name),
+            Step::Stage => take().stage(&name),
+            Step::Fork => {
+                let (one, other) = take().fork();
+                open.push(one);
+                other
+            }
+            Step::Merge => {
+                let (one, other) = (take(), take());
+                one.merge(other)
+            }
+            Step::Count => {
+                take().key_by(|item| item.key).count(&name).map(|(key, number)| counted(key, number)).stage(&at.to_string().repeat(3))
+            }
+            Step::Fold => {
+                let folded = take().key_by(|item| item.key).fold(&name, (0u64, 0i64), |(number, sum), item| {
+                    *number += 1;
+                    *sum += item.amount;
+                });
+                folded.map(|(key, (number, _))| counted(key, number)).stage(&format!("{at}-after"))
+            }
+            Step::Reduce => {
+                let reduced = take().map(|item| Item { amount: 1, id: 0, word: String::new(), ..item });
+                let reduced = reduced.key_by_ref(|item| &item.key).reduce(&name, |sum, item| sum.amount += item.amount);
+                reduced.map(|(key, sum)| counted(key, sum.amount as u64)).stage(&format!("{at}-after"))
+            }
+            Step::FoldToEnd => {
+                let folded = take().key_by(|item| item.key).fold_to_end(&name, (0u64, 0i64), |(number, sum), item| {
+                    *number += 1;
+                    *sum += item.amount;
+                });
+                folded.map(|(key, (number, sum))| summed(key, number, sum)).stage(&format!("{at}-after"))
+            }
+            Step::FoldWordsToEnd => {
+                let folded = take().key_by_ref(|item| &item.word).fold_to_end(&name, Vec::new(), |ids: &mut Vec<u64>, item| {
+                    ids.push(item.id);
+                });
+                folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
+            }
+            Step::Sink => {
+                take().sink(&name, sinks.next().expect("a sink for each").clone());
+                continue;
+            }
+        };
+        open.push(made);
+    }
+    flow
+}
+
+/// Computes the recipe plainly: for each sink, its records, sorted.
+pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
+    let mut open: Vec<Vec<Item>> = Vec::new();
+    let mut results = Vec::new();
+    for step in steps {
+        let mut take = || open.remove(0);
+        let by_key = |items: Vec<Item>| {
+            let mut keys: BTreeMap<u64, (u64, i64)> = BTreeMap::new();
+            for item in items {
+                let (number, sum) = keys.entry(item.key).or_default();
+                *number += 1;
+                *sum += item.amount;
+            }
+            keys
+        };
+        let made = match *step {
+            Step::Source { number, events, keys, .. } => (0..events).map(|index| Item::nth(number, index, keys)).collect(),
+            Step::Map => take().into_iter().map(map).collect(),
+            Step::Filter => take().into_iter().filter(filter).collect(),
+            Step::FlatMap => take().into_iter().flat_map(flat_map).collect(),
+            Step::Stage => take(),
+            Step::Fork => {
+                let items = take();
+                open.push(items.clone());
+                items
+            }
+            Step::Merge => [take(), take()].concat(),
+            Step::Count | Step::Fold | Step::Reduce => {
+                let keys = by_key(take());
+                keys.into_iter().flat_map(|(key, (count, _))| (1..=count).map(move |number| counted(key, number))).collect()
+            }
+            Step::FoldToEnd => {
+                by_key(take()).into_iter().map(|(key, (number, sum))| summed(key, number, sum)).collect()
+            }
+            Step::FoldWordsToEnd => {
+                let mut by_word: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+                for item in take() {
+                    by_word.entry(item.word).or_default().push(item.id);
+                }
+                by_word.iter().map(|(word, ids)| words(word, ids)).collect()
+            }
+            Step::Sink => {
+                let mut items = take();
+                items.sort();
+                results.push(items);
+                continue;
+            }
+        };
+        open.push(made);
+    }
+    results
+}
