@@ -1,0 +1,78 @@
+//! The rest: lists, graphs, summaries, help.
+
+use crate::plain::some_flights;
+use crate::support::{Room, run};
+use serde_json::Value;
+
+fn object(stdout: &str) -> Value {
+    serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
+}
+
+#[test]
+fn jobs_lists_the_jobs() {
+    let text = run(["jobs"]).ok().stdout;
+    let listed = object(&run(["jobs", "--json"]).ok().stdout);
+    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["wordcount", "routes", "keyed-count"]);
+    assert!(names.iter().all(|name| text.contains(name)), "{text}");
+    assert_eq!(listed[2]["options"].to_string(), r#"["--keys","--events","--seed"]"#);
+}
+
+#[test]
+fn a_graph_is_drawn_and_not_run() {
+    let room = Room::new();
+    let args = room.stateful("routes", &[], &["--graph"]);
+    let text = run(&args).ok().stdout;
+    assert!(["dataflow routes", "flights", "totals", "lines", "by key"].iter().all(|what| text.contains(what)), "{text}");
+    let graph = object(&run(args.iter().map(String::as_str).chain(["--json"])).ok().stdout);
+    assert_eq!(graph["edges"][0]["route"], "key");
+    let operators = graph["chains"][1]["operators"].as_array().unwrap();
+    assert!(operators.iter().any(|operator| operator["name"] == "totals" && operator["keeps"] == "state"), "{graph}");
+    assert!(!room.path("S").exists() && !room.path("O").exists());
+}
+
+#[test]
+fn the_summary_counts() {
+    let room = Room::new();
+    let input = room.file("f.csv", some_flights(0, 1000));
+    let paced = ["--json", "--rate", "5000", "--checkpoint-interval", "20ms"];
+    let ran = run(room.stateful("routes", &[&input], &paced)).ok();
+    let summary = object(&ran.stdout);
+    assert_eq!(summary["records"], 1000);
+    let (seconds, rate) = (summary["seconds"].as_f64().unwrap(), summary["records_per_second"].as_f64().unwrap());
+    assert!(seconds >= 0.19, "it is paced: {summary}");
+    assert!((rate * seconds - 1000.0).abs() < 1.0, "{summary}");
+    assert!(summary["epochs"].as_u64() > Some(2) && summary["bytes"].as_u64() > Some(0), "{summary}");
+    let first_ns = summary["start_to_first_record_ns"].as_u64().unwrap();
+    assert!(first_ns > 0 && (first_ns as f64) < (seconds + 1.0) * 1e9, "{summary}");
+    assert!(ran.stderr.contains("routes: 1,000 records"), "{ran:#?}");
+}
+
+#[test]
+fn json_without_output_prints_the_summary_alone() {
+    let room = Room::new();
+    let input = room.file("f.csv", some_flights(0, 100));
+    let summary = object(&run(["run", "routes", "--input", &input, "--json"]).ok().stdout);
+    assert_eq!((&summary["records"], &summary["epochs"]), (&Value::from(100), &Value::from(0)));
+    let failed = run(["run", "routes", "--input", "/no/such/file", "--json"]).exits(5, &["/no/such/file"]);
+    assert_eq!(failed.stdout, "", "JSON or nothing");
+}
+
+#[test]
+fn nothing_is_drawn_where_nobody_looks() {
+    let ran = run(["run", "routes", "--json", "--rate", "50000"]).ok();
+    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\r'), "{ran:#?}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:#?}");
+}
+
+#[test]
+fn help_version_completions_and_the_manual() {
+    let help = run(["--help"]).ok().stdout;
+    assert!(["run", "inspect", "jobs", "Exit codes"].iter().all(|what| help.contains(what)), "{help}");
+    assert!(run(["--version"]).ok().stdout.starts_with("snapring "));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(run(["completions", shell]).ok().stdout.contains("checkpoint-interval"), "{shell}");
+    }
+    let manual = run(["man"]).ok().stdout;
+    assert!(manual.contains(".TH") && manual.contains("snapring"), "{manual}");
+}
