@@ -10,9 +10,9 @@ mod wordcount;
 
 pub use keyed_count::{KeyCount, keyed_count};
 pub use output::Output;
-pub use snapring::connector::Format;
 pub use routes::{Flight, RouteLine, routes};
-pub use wordcount::{WordCount, words, wordcount};
+pub use snapring::connector::Format;
+pub use wordcount::{WordCount, wordcount, words};
 
 use sample::inputs_or_sample;
 use snapring::connector::{Csv, Lines};

@@ -36,8 +36,11 @@ pub enum Command {
     Inspect(InspectCommand),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
-    /// Print the manual page
-    Man,
+    /// Print a manual page: of snapring, or of one of its commands
+    Man {
+        /// `run`, `inspect` …
+        command: Option<String>,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -170,7 +173,8 @@ pub enum InspectCommand {
 
 /// A number with a unit: `10ms`, `1.5s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time: write a number and a unit, like 10ms, 1.5s or 2m (units: us, ms, s, m, h)");
+    let wrong =
+        || format!("`{text}` is no time: write a number and a unit, like 10ms, 1.5s or 2m (units: us, ms, s, m, h)");
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
     let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
     let unit_s = match &text[unit_at..] {

@@ -51,7 +51,11 @@ fn verify(dir: &Path, epoch: Option<u64>, as_json: bool) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
-    if as_json { print_json(&reports.iter().map(object).collect()) } else { print(reports.iter().map(text).collect::<String>()) }?;
+    if as_json {
+        print_json(&reports.iter().map(object).collect())
+    } else {
+        print(reports.iter().map(text).collect::<String>())
+    }?;
     if reports.iter().all(|report| report.damage.is_empty()) { Ok(0) } else { Err(Wrong::Damaged) }
 }
 

@@ -23,5 +23,8 @@ fn object(job: &BuiltIn) -> Value {
 
 /// A job's own flags.
 fn flags(job: &BuiltIn) -> Vec<String> {
-    job.options.iter().map(|option| if *option == "inputs" { "--input".to_owned() } else { format!("--{option}") }).collect()
+    job.options
+        .iter()
+        .map(|option| if *option == "inputs" { "--input".to_owned() } else { format!("--{option}") })
+        .collect()
 }

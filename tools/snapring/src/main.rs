@@ -4,6 +4,7 @@ mod args;
 mod graph;
 mod inspect;
 mod jobs;
+mod manual;
 mod outcome;
 mod progress;
 mod run;
@@ -11,8 +12,8 @@ mod signals;
 mod summary;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, Parser};
-use outcome::{Outcome, Wrong, print};
+use clap::Parser;
+use outcome::Outcome;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -27,15 +28,7 @@ fn command(command: Command, started: Instant) -> Outcome {
         Command::Jobs { json } => jobs::list(json),
         Command::Run(args) => run::run(&args, started),
         Command::Inspect(command) => inspect::inspect(&command),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "snapring", &mut script);
-            print(&script)
-        }
-        Command::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|error| Wrong::System("make the manual page", error))?;
-            print(&page)
-        }
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command } => manual::page(command.as_deref()),
     }
 }

@@ -1,6 +1,6 @@
 //! How a command ends: what it prints, and what it leaves with.
 
-use snapring::error::{Cause, ConnectorError, Error, StoreError};
+use snapring::error::{Cause, ConnectorError, Error};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -59,11 +59,6 @@ impl Wrong {
             Self::Damaged => None,
         }
     }
-}
-
-/// The code of a damaged checkpoint.
-pub fn is_damage(error: &StoreError) -> bool {
-    matches!(error, StoreError::Corrupt { .. })
 }
 
 /// Says what there is to say, and leaves.

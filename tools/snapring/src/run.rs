@@ -44,7 +44,9 @@ fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
     match args.protocol {
         None => {}
         Some(Protocol::Aligned) if args.state.is_some() => {}
-        Some(Protocol::Aligned) => return Err("--protocol aligned takes checkpoints: say where with --state".to_owned()),
+        Some(Protocol::Aligned) => {
+            return Err("--protocol aligned takes checkpoints: say where with --state".to_owned());
+        }
         Some(Protocol::None) if args.state.is_none() => {}
         Some(Protocol::None) => return Err("--protocol none takes no checkpoints: leave out --state".to_owned()),
         Some(_) => return Err("this protocol is not built yet: aligned and none are".to_owned()),
@@ -130,7 +132,10 @@ fn report(args: &RunArgs, summary: &Summary, before: Duration, stop: Option<Stop
     let report = Report { job: &args.job, summary, before };
     if summary.finished_before {
         let epoch = summary.restored_epoch.unwrap_or(0);
-        say(&format!("{}: the state folder holds the finished job (epoch {epoch}); its results are committed, nothing is left to do", args.job));
+        say(&format!(
+            "{}: the state folder holds the finished job (epoch {epoch}); its results are committed, nothing is left to do",
+            args.job
+        ));
     } else {
         say(&report.text());
     }
@@ -139,7 +144,9 @@ fn report(args: &RunArgs, summary: &Summary, before: Duration, stop: Option<Stop
     }
     let Some(stop) = stop else { return Ok(0) };
     match (&args.state, summary.last_epoch) {
-        (Some(_), Some(epoch)) => say(&format!("stopped after checkpoint {epoch}: run the same command to go on from there")),
+        (Some(_), Some(epoch)) => {
+            say(&format!("stopped after checkpoint {epoch}: run the same command to go on from there"))
+        }
         _ => say("stopped, without checkpoints: the next run begins anew"),
     }
     Ok(stop.exit_code())

@@ -1,8 +1,6 @@
 //! What the jobs print and write, against a plain computation.
 
-use crate::plain::{
-    check_routes, flights, route_totals, some_flights, some_verses, sorted, verses, word_counts,
-};
+use crate::plain::{check_routes, flights, route_totals, some_flights, some_verses, sorted, verses, word_counts};
 use crate::support::{Room, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;

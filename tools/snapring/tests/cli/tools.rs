@@ -23,7 +23,10 @@ fn a_graph_is_drawn_and_not_run() {
     let room = Room::new();
     let args = room.stateful("routes", &[], &["--graph"]);
     let text = run(&args).ok().stdout;
-    assert!(["dataflow routes", "flights", "totals", "lines", "by key"].iter().all(|what| text.contains(what)), "{text}");
+    assert!(
+        ["dataflow routes", "flights", "totals", "lines", "by key"].iter().all(|what| text.contains(what)),
+        "{text}"
+    );
     let graph = object(&run(args.iter().map(String::as_str).chain(["--json"])).ok().stdout);
     assert_eq!(graph["edges"][0]["route"], "key");
     let operators = graph["chains"][1]["operators"].as_array().unwrap();
@@ -74,5 +77,8 @@ fn help_version_completions_and_the_manual() {
         assert!(run(["completions", shell]).ok().stdout.contains("checkpoint-interval"), "{shell}");
     }
     let manual = run(["man"]).ok().stdout;
-    assert!(manual.contains(".TH") && manual.contains("snapring"), "{manual}");
+    assert!(manual.contains(".TH snapring"), "{manual}");
+    let manual = run(["man", "run"]).ok().stdout;
+    assert!(manual.contains(".TH snapring\\-run") && manual.contains("keep"), "{manual}");
+    run(["man", "walk"]).exits(2, &["walk"]);
 }
