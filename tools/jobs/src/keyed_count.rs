@@ -40,7 +40,7 @@ fn key_of(index: u64, keys: u64, seed: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    (u128::from(mixed) * u128::from(keys) >> 64) as u64
+    ((u128::from(mixed) * u128::from(keys)) >> 64) as u64
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn page(of: Option<&str>) -> Outcome {
         Some(name) => {
             let found = whole.find_subcommand(name).cloned();
             let found = found.ok_or_else(|| Wrong::Usage(format!("there is no command `{name}`")))?;
-            found.name(format!("snapring-{name}")).bin_name(format!("snapring {name}"))
+            found.display_name(format!("snapring-{name}")).bin_name(format!("snapring {name}"))
         }
     };
     let mut page = Vec::new();

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -64,24 +65,27 @@ pub fn run<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Ran 
 /// Waits for the end of a process.
 #[track_caller]
 pub fn end(mut child: Child) -> Ran {
-    let mut read = [child.stdout.take().map(drain), child.stderr.take().map(drain)]
-        .map(|thread| move || thread.map(|thread| thread.join().expect("reading does not panic")).unwrap_or_default());
+    let [stdout, stderr] = [child.stdout.take().map(drain), child.stderr.take().map(drain)];
     let began = Instant::now();
+    let mut stuck = false;
     let status = loop {
         if let Some(status) = child.try_wait().expect("a child can be waited for") {
             break status;
         }
-        if began.elapsed() > LIMIT {
+        if began.elapsed() > LIMIT && !stuck {
+            stuck = true;
             child.kill().expect("a child can be killed");
-            let status = child.wait().expect("a child can be waited for");
-            panic!("stuck: {:#?}", Ran::new(status, read[0](), read[1]()));
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    Ran::new(status, read[0](), read[1]())
+    let read =
+        |thread: Option<JoinHandle<_>>| thread.map(|thread| thread.join().expect("it reads")).unwrap_or_default();
+    let ran = Ran::new(status, read(stdout), read(stderr));
+    assert!(!stuck, "it was stuck: {ran:#?}");
+    ran
 }
 
-fn drain(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         from.read_to_end(&mut bytes).expect("a pipe can be read");
