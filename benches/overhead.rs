@@ -23,7 +23,10 @@ fn main() {
                 times.push(with_checkpoints(&work, interval.map(Duration::from_millis)));
             }
         }
-        println!("keyed count, {} keys, {} events, one worker, medians of {runs} alternating runs", work.keys, work.events);
+        println!(
+            "keyed count, {} keys, {} events, one worker, medians of {runs} alternating runs",
+            work.keys, work.events
+        );
         let off = median(times[0].clone());
         for (interval, times) in intervals.iter().zip(times) {
             let time = median(times);

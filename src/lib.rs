@@ -66,6 +66,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod connector;
 pub mod dataflow;
+pub mod docs;
 pub mod error;
 pub mod graph;
 pub mod marks;
@@ -76,11 +77,3 @@ pub mod runtime;
 pub mod snapshot;
 pub mod state;
 mod sync;
-
-/// How it is built.
-pub mod docs {
-    #[doc = include_str!("docs/architecture.md")]
-    pub mod architecture {}
-    #[doc = include_str!("docs/format.md")]
-    pub mod format {}
-}

@@ -56,7 +56,10 @@ fn fork_merge_stage_and_key_at_any_parallelism() {
         let right = right.stage("right").map(|number| number + 1000);
         let (merged, copy) = left.merge(right).fork();
         copy.sink("copies", copies.clone());
-        merged.key_by(|number| number % 10).fold_to_end("sum", 0u64, |sum, number| *sum += number).sink("sums", sums.clone());
+        merged
+            .key_by(|number| number % 10)
+            .fold_to_end("sum", 0u64, |sum, number| *sum += number)
+            .sink("sums", sums.clone());
         let config = config(workers).parallelism(parallelism).ring_capacity(1).batch_len_max(3);
         flow.start(config.stage("right", StageConfig::new().parallelism(2))).unwrap().wait().unwrap();
         assert_eq!(sorted(copies.take()), (0..2000).collect::<Vec<_>>(), "{workers} {parallelism}");
@@ -73,15 +76,21 @@ fn keyed_operators_emit_after_each_record() {
     let (one, other) = flow.source("words", Items::new(words)).fork();
     let (other, third) = other.map(|word| (word.clone(), word)).fork();
     one.key_by_ref(|word| word).count("count").sink("counts", counts.clone());
-    other.key_by(|(key, _)| key.len() as u64).reduce("max", |max, pair| {
-        if pair.1 > max.1 {
-            *max = pair;
-        }
-    }).sink("maxima", maxima.clone());
+    other
+        .key_by(|(key, _)| key.len() as u64)
+        .reduce("max", |max, pair| {
+            if pair.1 > max.1 {
+                *max = pair;
+            }
+        })
+        .sink("maxima", maxima.clone());
     third.key_by_ref(|(key, _)| key).fold("sum", 1u32, |sum, _| *sum *= 2).sink("sums", sums.clone());
     flow.start(config(1)).unwrap().wait().unwrap();
     let pair = |word: &str, count| (word.to_owned(), count);
-    assert_eq!(sorted(counts.take()), [pair("a", 1), pair("a", 2), pair("a", 3), pair("b", 1), pair("b", 2), pair("c", 1)]);
+    assert_eq!(
+        sorted(counts.take()),
+        [pair("a", 1), pair("a", 2), pair("a", 3), pair("b", 1), pair("b", 2), pair("c", 1)]
+    );
     assert_eq!(maxima.take().last().map(|(_, max)| max.1.clone()), Some("c".to_owned()));
     assert_eq!(sums.take().into_iter().max(), Some(("c".to_owned(), 2)));
 }
@@ -104,14 +113,17 @@ fn the_first_error_names_operator_task_epoch_and_record() {
 fn a_panic_is_a_failure_with_a_name() {
     for at in 0..4 {
         let flow = Dataflow::new("panicking");
-        flow.source("numbers", Generate::new(1000, 2, move |index| if at == 0 && index == 7 { panic!("boom") } else { index }))
-            .map(move |number| if at == 1 && number == 7 { panic!("boom") } else { number })
-            .key_by(move |number| if at == 2 && *number == 7 { panic!("boom") } else { number % 3 })
-            .fold("sum", 0u64, move |sum, number| {
-                assert!(at != 3 || number != 7, "boom");
-                *sum += number;
-            })
-            .sink("out", Discard::new());
+        flow.source(
+            "numbers",
+            Generate::new(1000, 2, move |index| if at == 0 && index == 7 { panic!("boom") } else { index }),
+        )
+        .map(move |number| if at == 1 && number == 7 { panic!("boom") } else { number })
+        .key_by(move |number| if at == 2 && *number == 7 { panic!("boom") } else { number % 3 })
+        .fold("sum", 0u64, move |sum, number| {
+            assert!(at != 3 || number != 7, "boom");
+            *sum += number;
+        })
+        .sink("out", Discard::new());
         let error = flow.start(config(2)).unwrap().wait().unwrap_err().to_string();
         let name = ["`numbers`", "map@", "key_by@", "`sum`"][at as usize];
         assert!(error.contains(name) && error.contains("boom"), "{name}: {error}");
@@ -136,9 +148,21 @@ fn what_is_drawn_or_configured_wrongly_is_said_before_anything_runs() {
     let has = |message: String, part: &str| assert!(message.contains(part), "{part} is not in: {message}");
     has(message(&|_| {}, config(1)), "is empty");
     has(message(&|flow| drop(flow.source("numbers", numbers(1, 1)).map(|n| n)), config(1)), "`numbers`");
-    has(message(&|flow| { fine(flow); fine(flow) }, config(1)), "two operators are named");
+    has(
+        message(
+            &|flow| {
+                fine(flow);
+                fine(flow)
+            },
+            config(1),
+        ),
+        "two operators are named",
+    );
     has(message(&|flow| flow.source("", numbers(1, 1)).sink("out", Discard::new()), config(1)), "empty name");
-    has(message(&|flow| flow.source("numbers", numbers(1, 1)).sink("out", Memory::new()), config(1)), "configure checkpoints");
+    has(
+        message(&|flow| flow.source("numbers", numbers(1, 1)).sink("out", Memory::new()), config(1)),
+        "configure checkpoints",
+    );
     has(message(&fine, config(0)), "at least 1");
     has(message(&fine, config(1).ring_capacity(0)), "ring_capacity");
     has(message(&fine, config(1).parallelism(0)), "parallelism");
@@ -253,7 +277,8 @@ fn a_long_emission_is_cut_by_checkpoints_and_resumed() {
     let out = Memory::new();
     let local = |parallelism| {
         let flow = Dataflow::new("long");
-        let folded = flow.source("numbers", numbers(KEYS, 3)).key_by(|n| *n).fold_to_end("last", 0u64, |last, n| *last = n);
+        let folded =
+            flow.source("numbers", numbers(KEYS, 3)).key_by(|n| *n).fold_to_end("last", 0u64, |last, n| *last = n);
         folded.stage("after").sink("out", out.clone());
         let config = config(1).parallelism(parallelism).ring_capacity(1).batch_len_max(7);
         flow.into_local(config.checkpoints(Checkpoints::on_demand().to(folder.path()))).unwrap()

@@ -44,7 +44,11 @@ pub fn unpinned(workers: usize) -> Config {
 /// One worker on each of the first cores allowed to this process.
 pub fn pinned(workers: usize) -> Config {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
-    if cores.len() < workers { unpinned(workers) } else { Config::new().cores(cores.iter().take(workers).map(|core| core.id)) }
+    if cores.len() < workers {
+        unpinned(workers)
+    } else {
+        Config::new().cores(cores.iter().take(workers).map(|core| core.id))
+    }
 }
 
 pub fn median<T: Ord + Copy>(mut values: Vec<T>) -> T {

@@ -34,7 +34,7 @@ mod ring_records;
 mod slot;
 
 #[cfg(all(test, snapring_loom))]
-mod loom;
+mod loom_tests;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;
 

@@ -28,6 +28,8 @@ struct Shelf {
 #[derive(Debug)]
 struct Stored {
     encoded: Vec<u8>,
+    /// Counted, as there are records without a byte.
+    records: u64,
     state: State,
 }
 
@@ -57,7 +59,7 @@ impl<T: Record> Memory<T> {
         let mut records = Vec::new();
         for stored in shelf.parts.values().filter(|stored| stored.state == State::Committed) {
             let mut input = stored.encoded.as_slice();
-            while !input.is_empty() {
+            for _ in 0..stored.records {
                 records.push(T::decode(&mut input).expect("a record decodes from its own encoding"));
             }
         }
@@ -124,7 +126,7 @@ impl<T: Record> Sink for Memory<T> {
 
     fn writer(&self, place: &Place, task: u32) -> Result<Self::Writer, ConnectorError> {
         let (shelf, attempt) = (self.shelf.clone(), place.attempt);
-        Ok(MemoryWriter { shelf, task, attempt, open: Vec::new(), item: PhantomData })
+        Ok(MemoryWriter { shelf, task, attempt, open: Vec::new(), records: 0, item: PhantomData })
     }
 }
 
@@ -135,6 +137,7 @@ pub struct MemoryWriter<T> {
     task: u32,
     attempt: u32,
     open: Vec<u8>,
+    records: u64,
     item: PhantomData<fn(T)>,
 }
 
@@ -143,15 +146,17 @@ impl<T: Record> Writer for MemoryWriter<T> {
 
     fn write(&mut self, record: T) -> Result<(), Failed> {
         record.encode(&mut self.open);
+        self.records += 1;
         Ok(())
     }
 
     fn prepare(&mut self, epoch: u64) -> Result<Option<Part>, Failed> {
-        if self.open.is_empty() {
+        if self.records == 0 {
             return Ok(None);
         }
         let name = format!("part-{epoch:010}-{:04}-{:04}", self.task, self.attempt).into_bytes();
-        let stored = Stored { encoded: std::mem::take(&mut self.open), state: State::Pending };
+        let (encoded, records) = (std::mem::take(&mut self.open), std::mem::take(&mut self.records));
+        let stored = Stored { encoded, records, state: State::Pending };
         match lock(&self.shelf).parts.insert(name.clone(), stored) {
             None => Ok(Some(Part(name))),
             Some(_) => Err(foreign(format!("{} is there already", String::from_utf8_lossy(&name))).into()),

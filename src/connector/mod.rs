@@ -5,23 +5,37 @@
 //!
 //! | In | Out, exactly once | Out, plainly |
 //! |---|---|---|
-//! | [`Lines`], [`Generate`], [`Items`] | [`Memory`] | [`Collect`] |
+//! | [`Lines`], [`Csv`], [`Generate`], [`Items`] | [`Csv::exactly_once`], [`JsonLines::exactly_once`], [`Memory`] | [`Csv::stdout`], [`JsonLines::stdout`], [`Collect`], [`Discard`] |
 
 mod collect;
+mod csv;
+mod csv_parser;
 mod discard;
+mod files;
+mod folder;
+mod format;
 mod generate;
 mod input;
 mod items;
 mod lines;
 mod memory;
+mod part_name;
+mod stdout;
 mod stretch;
 
 pub use collect::{Collect, CollectWriter};
+
+pub use csv::{Csv, CsvReader};
 pub use discard::Discard;
+pub use files::{Files, FilesWriter};
+pub use format::{Format, JsonLines};
 pub use generate::{Generate, GenerateReader};
 pub use items::{Items, ItemsReader};
 pub use lines::{Lines, LinesReader};
 pub use memory::{Memory, MemoryWriter};
+pub use stdout::{Stdout, StdoutWriter};
+
+use format::Rows;
 
 #[cfg(test)]
 mod tests;

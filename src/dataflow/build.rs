@@ -20,7 +20,6 @@ pub(super) struct Build<'a> {
     pub(super) start: &'a Start,
     pub(super) grids: &'a mut Grids,
     /// The task that is being made.
-    pub(super) chain: usize,
     pub(super) index: u32,
     pub(super) tasks: u32,
 }
@@ -144,7 +143,6 @@ pub(super) fn tasks(drawing: &Drawing, config: &Config, plan: &Plan, start: &Sta
             plan,
             start,
             grids: &mut grids,
-            chain: task.chain,
             index: task.index,
             tasks: plan.chains[task.chain].tasks,
         };

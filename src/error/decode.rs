@@ -7,6 +7,12 @@ pub enum DecodeError {
     /// The bytes end before the value does.
     #[error("the bytes end before the value does")]
     Short,
+    /// The value ends before the bytes do.
+    #[error("{bytes} bytes are left behind the value")]
+    Trailing {
+        /// How many.
+        bytes: usize,
+    },
     /// The bytes are no value of the type.
     #[error("{0}")]
     Invalid(&'static str),

@@ -1,6 +1,6 @@
 //! Why a job stopped: the first error, with its place.
 
-use super::{ConnectorError, StoreError};
+use super::{ConnectorError, StateError, StoreError};
 use std::fmt;
 
 /// The first error of a job: what, and where.
@@ -43,8 +43,8 @@ pub enum Cause {
         limit_bytes: usize,
     },
     /// State could not be kept.
-    #[error("{0}")]
-    State(String),
+    #[error(transparent)]
+    State(#[from] StateError),
     /// A checkpoint that was asked for was not made.
     #[error("{0}")]
     Checkpoint(String),

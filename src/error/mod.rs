@@ -6,6 +6,7 @@ mod connector;
 mod decode;
 mod failure;
 mod restore;
+mod state;
 mod store;
 
 pub use build::BuildError;
@@ -13,6 +14,7 @@ pub use connector::ConnectorError;
 pub use decode::DecodeError;
 pub use failure::{Cause, Failed, Failure};
 pub use restore::RestoreError;
+pub use state::{PoolExhausted, StateError};
 pub use store::StoreError;
 
 /// Whatever stopped a job, or kept it from starting.

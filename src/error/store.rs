@@ -24,8 +24,16 @@ pub enum StoreError {
         /// What it is instead, and what to do.
         reason: String,
     },
+    /// A store, but made with other settings than it is opened with.
+    #[error("{}: {reason}", path.display())]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// Which setting, both values, and what to do.
+        reason: String,
+    },
     /// Another process has it.
-    #[error("{}: in use by another process: stop it first", path.display())]
+    #[error("{}: in use by another process or another job of this one: stop that first", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
@@ -38,8 +46,28 @@ pub enum StoreError {
         /// Which part, of which state and epoch.
         what: String,
     },
-    /// No room on the disk.
-    #[error("{}: no space for {bytes} more bytes: free some, then start again", path.display())]
+    /// The epoch is not in the store: never committed, or expired.
+    #[error("{}: no epoch {epoch} here; kept are {kept:?}", path.display())]
+    NoEpoch {
+        /// The file.
+        path: PathBuf,
+        /// The epoch asked for.
+        epoch: u64,
+        /// The epochs there are, oldest first.
+        kept: Vec<u64>,
+    },
+    /// A checkpoint that cannot be committed as it is. The store is unchanged and takes other ones.
+    #[error("{}: epoch {epoch} refused: {reason}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// The epoch of the checkpoint.
+        epoch: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No room on the disk. The store is unchanged and takes other checkpoints, unless it says `Latched` next.
+    #[error("{}: no space for {bytes} more bytes: free some, then try again", path.display())]
     NoSpace {
         /// The file.
         path: PathBuf,

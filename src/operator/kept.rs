@@ -1,12 +1,19 @@
 //! Small values in a snapshot: how an operator writes one and reads it back.
 
 use super::operating::Open;
-use crate::error::{DecodeError, Error, RestoreError, StoreError};
+use crate::error::{DecodeError, Error, Failed, RestoreError, StateError, StoreError};
 use crate::page::FrozenPages;
 use crate::record::{Record, Schema};
 use crate::snapshot::{Entry, RestoredEntry};
 
 impl Open {
+    /// What went wrong as the state was opened.
+    pub(crate) fn failed(&self, error: StateError) -> Error {
+        let mut failed = Failed::from(error).at(&self.operator);
+        (failed.0.task, failed.0.epoch) = (Some(self.task), Some(self.epoch));
+        failed.into()
+    }
+
     /// A piece of state for the snapshot. `root` writes its small part.
     pub(crate) fn entry(
         &self,

@@ -46,11 +46,6 @@ pub trait Emit<T> {
     /// # Errors
     /// What the record met further down, or an outbox over its limit. Pass it on with `?`.
     fn emit(&mut self, record: T) -> Result<(), Failed>;
-
-    /// Whether a long emission should go on now. An emission that can be resumed looks here between two portions.
-    fn has_room(&self) -> bool {
-        true
-    }
 }
 
 /// For tests and for connectors that are tried alone.

@@ -1,8 +1,8 @@
 //! Operators with state, and the pipe that holds one.
 
+use super::Progress;
 use super::pipe::{Frozen, Link, Out, Pipe, Stateful, Visit};
 use super::stage::blamed;
-use super::{Emit, Progress};
 use crate::channel::Records;
 use crate::error::Failed;
 use crate::marks::Mark;
@@ -19,7 +19,7 @@ pub(crate) trait Operator: Send {
     /// Takes the whole batch.
     fn batch(&mut self, records: &mut Records<'_, Self::In>, out: &mut Out<Self::Out>) -> Result<(), Failed>;
 
-    /// The input has ended: emits what is still to come, as long as `out` has room. `Done` if that was all; where it goes on is
+    /// The input has ended: emits what is still to come, one portion a call. `Done` if that was all; where it goes on is
     /// state, so that a cut can fall between two calls (protocols, rule 33).
     fn end(&mut self, _: &mut Out<Self::Out>) -> Result<Progress, Failed> {
         Ok(Progress::Done)
@@ -65,9 +65,6 @@ impl<O: Operator<Out: Send>> Pipe<O::In> for Operating<O> {
 }
 
 impl<O: Operator<Out: Send>> Link for Operating<O> {
-    fn has_room(&self) -> bool {
-        self.out.has_room()
-    }
     fn flush(&mut self) -> bool {
         self.out.next().flush()
     }

@@ -12,8 +12,6 @@ use crate::snapshot::Entry;
 
 /// The part of a pipe that does not depend on what flows through it.
 pub(crate) trait Link: Send {
-    /// False while leftovers wait anywhere below.
-    fn has_room(&self) -> bool;
     /// Moves leftovers into the rings, as far as there is room. True if none wait any more.
     fn flush(&mut self) -> bool;
     /// The task has nothing more to read for now: partial batches go.
@@ -82,9 +80,6 @@ impl<C: Stage, O: Output<C::Out>> Pipe<C::In> for Chain<C, O> {
 }
 
 impl<C: Stage, O: Output<C::Out>> Link for Chain<C, O> {
-    fn has_room(&self) -> bool {
-        self.output.has_room()
-    }
     fn flush(&mut self) -> bool {
         self.output.flush()
     }
@@ -136,9 +131,6 @@ impl<T> Emit<T> for Out<T> {
         self.gathered.push(record);
         Ok(())
     }
-    fn has_room(&self) -> bool {
-        self.next.has_room()
-    }
 }
 
 /// Each record goes to every branch.
@@ -154,9 +146,6 @@ impl<T: Clone> Emit<T> for Branches<T> {
         }
         Ok(())
     }
-    fn has_room(&self) -> bool {
-        self.0.iter().all(Emit::has_room)
-    }
 }
 
 impl<T: Send + Clone> Output<T> for Branches<T> {
@@ -166,9 +155,6 @@ impl<T: Send + Clone> Output<T> for Branches<T> {
 }
 
 impl<T: Send + Clone> Link for Branches<T> {
-    fn has_room(&self) -> bool {
-        Emit::has_room(self)
-    }
     fn flush(&mut self) -> bool {
         // Not `all`: one branch that is full must not hold up the others.
         self.0.iter_mut().fold(true, |flushed, branch| branch.next.flush() && flushed)

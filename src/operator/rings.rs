@@ -73,9 +73,6 @@ impl<T: Send, R: PickLane<T>> Emit<T> for Rings<T, R> {
         let lane = self.route.lane(&record, self.outbox.lanes());
         self.outbox.emit(lane, record)
     }
-    fn has_room(&self) -> bool {
-        !self.outbox.has_leftovers()
-    }
 }
 
 impl<T: Send, R: PickLane<T>> Output<T> for Rings<T, R> {
@@ -85,9 +82,6 @@ impl<T: Send, R: PickLane<T>> Output<T> for Rings<T, R> {
 }
 
 impl<T: Send, R: PickLane<T>> Link for Rings<T, R> {
-    fn has_room(&self) -> bool {
-        !self.outbox.has_leftovers()
-    }
     fn flush(&mut self) -> bool {
         self.outbox.flush()
     }

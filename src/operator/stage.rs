@@ -73,9 +73,6 @@ impl<T, B: Stage<In = T>, E: Emit<B::Out>> Emit<T> for Into<'_, B, E> {
     fn emit(&mut self, record: T) -> Result<(), Failed> {
         self.stage.push(record, self.out)
     }
-    fn has_room(&self) -> bool {
-        self.out.has_room()
-    }
 }
 
 impl<A, B> sealed::Sealed for Then<A, B> {}

@@ -37,9 +37,6 @@ impl<W: Writer> Output<W::In> for Writing<W> {
 }
 
 impl<W: Writer> Link for Writing<W> {
-    fn has_room(&self) -> bool {
-        true
-    }
     fn flush(&mut self) -> bool {
         true
     }

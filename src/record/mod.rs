@@ -1,28 +1,123 @@
 //! What a dataflow is made of: typed values with one byte layout, described by a [`Schema`].
 //!
-//! Encoding (used in state, logs and snapshots; a slot of a ring holds the Rust value itself): little-endian,
-//! no padding, fields in order. Integers and floats: their width. `bool`: one byte, 0 or 1. `char`: u32.
-//! `Text<N>`: u16 length, then N bytes, the unused ones zero. Arrays and tuples: their items one after the other.
-//! `String`, `Vec`: u32 count, then the items. `Option`: one byte 0 or 1, then the item. Enums: u16 index of the variant, then
-//! its fields. A type whose every value has the same number of bytes is a *fixed-layout* type ([`Record::WIDTH`]).
+//! # The encoding
+//! Used in state, logs and snapshots; a slot of a ring holds the Rust value itself. Little-endian, no padding, fields in
+//! order; one value has one encoding, so that encoded keys can be compared and hashed as bytes.
+//!
+//! | type | bytes |
+//! |---|---|
+//! | integers, floats | their width (`usize` and `isize`: 8); floats bit by bit, so `0.0` and `-0.0` differ as keys |
+//! | `bool`, `char` | one byte, 0 or 1; u32 |
+//! | [`Text<N>`](Text) | u16 length, then N bytes, the unused ones zero |
+//! | arrays, tuples, structs | their items one after the other; `Box<T>`: as `T` |
+//! | `String`, `Vec` | u32 count, then the items |
+//! | `Option` | one byte 0 or 1, then the item; `None` of a fixed-layout item: as many zeros as the item would take |
+//! | enums | u16 index of the variant, then its fields; if every field of every variant has a fixed layout, zeros up to the largest variant |
+//!
+//! A type whose every value has the same number of bytes is a *fixed-layout* type ([`Record::WIDTH`]): its values are
+//! read and updated in place. All but `String`, `Vec`, what contains them, and enums with type parameters are.
+//!
+//! # Deriving it
+//! ```
+//! use snapring::record::{Record, Text, from_bytes, to_bytes};
+//!
+//! #[derive(Record, Debug, PartialEq)]
+//! struct Order {
+//!     account: u64,
+//!     side: Side,
+//!     limit: Option<i64>,
+//!     symbol: Text<8>,
+//! }
+//!
+//! #[derive(Record, Debug, PartialEq)]
+//! enum Side {
+//!     Buy,
+//!     Sell,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let order = Order { account: 7, side: Side::Sell, limit: None, symbol: "SNAP".parse()? };
+//! assert_eq!(Order::WIDTH, Some(8 + 2 + 9 + 10)); // so it is kept in place in a state
+//! assert_eq!(from_bytes::<Order>(&to_bytes(&order))?, order);
+//! assert_eq!(
+//!     Order::schema().to_string(),
+//!     "Order { account: u64, side: Side { Buy, Sell }, limit: Option<i64>, symbol: Text<8> }"
+//! );
+//! # Ok(()) }
+//! ```
+//! Unions, references and lifetimes are refused with the reason, and so are types that contain themselves: they would
+//! have no schema of finite size.
+//! ```compile_fail
+//! use snapring::record::Record;
+//! #[derive(Record)]
+//! struct Line<'a>(&'a str);
+//! ```
+//! ```compile_fail
+//! use snapring::record::Record;
+//! #[derive(Record)]
+//! struct Tree { children: Vec<Tree> }
+//! ```
 
+mod batch;
+mod compound;
+mod inline_text;
+mod mirror;
+mod number;
 mod schema;
+mod schema_codec;
+pub mod text;
+mod tuple;
 
 pub use crate::error::DecodeError;
+pub use batch::{ZERO_WIDTH_MAX, decode_batch, decode_batch_into, encode_batch, from_bytes, to_bytes};
+pub use inline_text::{Text, TextTooLong};
+pub use mirror::Mirror;
 pub use schema::{Field, Schema, Type, Variant};
+pub use snapring_derive::Record;
+use zerocopy::FromBytes;
+
+/// What the derived code calls.
+#[doc(hidden)]
+pub mod __private {
+    pub use super::mirror::{Pair, body, body_mut, decode_fixed, depth, encode_fixed, max, peek_index, take, width};
+    pub use super::schema::{enum_of, struct_of};
+    pub use zerocopy::little_endian::U16;
+}
 
 /// The unread rest of an encoded byte string.
 pub type Input<'a> = &'a [u8];
 
-/// A value that can travel through a dataflow and be kept in its state.
+/// How deep types may nest ([`Record::DEPTH`]).
+pub const DEPTH_MAX: usize = 64;
+
+/// A value that can travel through a dataflow and be kept in its state. Derive it: see the [module](self).
+///
+/// Written by hand, for a type without fixed layout: `WIDTH` is `None`, `type Mirror = ()`, and `schema`, `encode` and
+/// `decode` agree with each other.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a record",
+    label = "cannot travel through a dataflow or be kept in its state",
+    note = "for a type of your own: `#[derive(snapring::record::Record)]`",
+    note = "records own their data: instead of `&str` take `String` or `Text<N>`, instead of a slice `Vec` or an array"
+)]
 pub trait Record: Sized + Send + 'static {
-    /// The number of bytes of every value, if all values have the same (a fixed-layout type).
+    /// The number of bytes of every value, if all values have the same (a fixed-layout type). Values of other types take
+    /// at least one byte.
     const WIDTH: Option<usize>;
+
+    /// How deep the type nests: 1 for a number, 1 more for each struct, enum, tuple or container around it.
+    const DEPTH: usize = 1;
+
+    /// What lies over the bytes of a fixed-layout value: `size_of::<Mirror>()` is `WIDTH`. Of no meaning for other types.
+    type Mirror: Mirror;
 
     /// Names, types and offsets.
     fn schema() -> Schema;
 
     /// Appends the encoding.
+    ///
+    /// # Panics
+    /// A `String` or `Vec` in it has 2³² items or more, or a `Vec` of items without bytes more than [`ZERO_WIDTH_MAX`].
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Reads one value from the front of `input` and moves `input` past it.
@@ -40,58 +135,36 @@ pub trait Record: Sized + Send + 'static {
         Ok(())
     }
 
+    /// Fixed-layout types: writes the value, every byte of it.
+    fn to_mirror(&self, mirror: &mut Self::Mirror) {
+        let _ = mirror;
+    }
+
+    /// Fixed-layout types: reads the value.
+    ///
+    /// # Errors
+    /// The bytes are not a value, or the type has no fixed layout.
+    fn from_mirror(mirror: &Self::Mirror) -> Result<Self, DecodeError> {
+        let _ = mirror;
+        Err(DecodeError::Invalid("the type has no fixed layout"))
+    }
+
     /// Fixed-layout types: writes the encoding to exactly `WIDTH` bytes.
-    fn store(&self, bytes: &mut [u8]);
+    ///
+    /// # Panics
+    /// There are more or fewer bytes.
+    #[inline]
+    fn store(&self, bytes: &mut [u8]) {
+        let mirror = Self::Mirror::mut_from_bytes(bytes);
+        self.to_mirror(mirror.unwrap_or_else(|_| panic!("a record is stored to exactly `WIDTH` bytes")));
+    }
 
     /// Fixed-layout types: reads the encoding from exactly `WIDTH` bytes.
     ///
     /// # Errors
-    /// The bytes are not a value.
-    fn load(bytes: &[u8]) -> Result<Self, DecodeError>;
-}
-
-macro_rules! number {
-    ($($t:ty => $ty:ident),*) => {$(
-        impl Record for $t {
-            const WIDTH: Option<usize> = Some(size_of::<$t>());
-            fn schema() -> Schema { Schema::new(Type::$ty) }
-            fn encode(&self, out: &mut Vec<u8>) { out.extend_from_slice(&self.to_le_bytes()); }
-            fn decode(input: &mut Input<'_>) -> Result<Self, DecodeError> {
-                let (head, rest) = input.split_first_chunk().ok_or(DecodeError::Short)?;
-                *input = rest;
-                Ok(Self::from_le_bytes(*head))
-            }
-            #[inline]
-            fn store(&self, bytes: &mut [u8]) { bytes.copy_from_slice(&self.to_le_bytes()); }
-            #[inline]
-            fn load(bytes: &[u8]) -> Result<Self, DecodeError> {
-                Ok(Self::from_le_bytes(bytes.try_into().map_err(|_| DecodeError::Short)?))
-            }
-        }
-    )*};
-}
-number!(u8 => U8, u16 => U16, u32 => U32, u64 => U64, u128 => U128, i8 => I8, i16 => I16, i32 => I32, i64 => I64,
-    i128 => I128, f32 => F32, f64 => F64);
-
-impl Record for String {
-    const WIDTH: Option<usize> = None;
-    fn schema() -> Schema {
-        Schema::new(Type::String)
-    }
-    fn encode(&self, out: &mut Vec<u8>) {
-        (self.len() as u32).encode(out);
-        out.extend_from_slice(self.as_bytes());
-    }
-    fn decode(input: &mut Input<'_>) -> Result<Self, DecodeError> {
-        let len = u32::decode(input)? as usize;
-        let (head, rest) = input.split_at_checked(len).ok_or(DecodeError::Short)?;
-        *input = rest;
-        Ok(std::str::from_utf8(head).map_err(|_| DecodeError::Invalid("text is not UTF-8"))?.to_owned())
-    }
-    fn store(&self, _: &mut [u8]) {
-        unreachable!("String has no fixed layout")
-    }
-    fn load(_: &[u8]) -> Result<Self, DecodeError> {
-        unreachable!("String has no fixed layout")
+    /// The bytes are not a value, or not `WIDTH` of them, or the type has no fixed layout.
+    #[inline]
+    fn load(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::from_mirror(Self::Mirror::ref_from_bytes(bytes).map_err(|_| DecodeError::Short)?)
     }
 }

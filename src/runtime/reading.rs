@@ -5,7 +5,7 @@ use super::shared::Shared;
 use super::task::{Body, Took};
 use crate::channel::Records;
 use crate::checkpoint::Aligned;
-use crate::error::{Error, Failed};
+use crate::error::Failed;
 use crate::operator::{Frozen, Link, Open, Pipe, Read, Reader, Source, SplitState, Stateful, Visit, blamed};
 use crate::record::Record;
 use std::collections::VecDeque;

@@ -1,1 +1,79 @@
-//! snapshot.
+//! The store: checkpoints in one shadow-paged file, each incremental to write and complete to read.
+//! It must not know what a page, a root or a header means, nor who took them.
+//!
+//! The rules of a commit (the file itself is described in [`crate::docs::format`]):
+//!
+//! 1. A block that any kept epoch reaches, or that the newest meta needs, is never written. Changed pages, the map
+//!    nodes above them and the small things of the epoch go to free blocks.
+//! 2. The space for all of it is there before anything is changed: the file grows by whole, allocated segments. When
+//!    the disk is full the checkpoint is declined, and the store is as it was.
+//! 3. Write; **sync**; write the older of the two metas, one sector (twice, side by side), by `pwrite`; **sync**;
+//!    acknowledge. The first sync covers the growth of the file too, so no meta claims more than the file has.
+//! 4. What a commit supersedes dies with the newest epoch kept before it, and is free when that epoch has expired,
+//!    which is never before the second sync of a commit.
+//! 5. After a failed write or sync nothing is written any more; the last durable epoch stands.
+//! 6. Opening writes nothing. It syncs once, because a process that was killed between the two syncs of rule 3 leaves
+//!    a meta in the page cache which the disk may not have yet, and the job is going to rely on it.
+//! 7. What is free is not in the file: it is what no kept epoch reaches, found at open by reading the maps.
+//! 8. Under `Durability::ProcessCrash` the order is the same without the syncs: the page cache outlives the process.
+
+mod codec;
+mod commit;
+mod fault;
+mod folder;
+mod format;
+mod head;
+mod map;
+mod mapped;
+mod pwrite;
+mod reader;
+mod recover;
+mod restored;
+#[doc(hidden)]
+pub mod sim;
+mod sink;
+mod space;
+mod store;
+mod sums;
+mod tree;
+
+pub use commit::CommitStats;
+pub use folder::STORE_FILE;
+pub use format::BLOCK_BYTES;
+pub use reader::{EpochReport, Reader};
+pub use restored::{Restored, RestoredEntry};
+pub use sink::{ReadAt, Sink};
+pub use store::{Audit, Durability, EpochInfo, SinkKind, Store, StoreOptions};
+
+use crate::page::FrozenPages;
+
+/// One task's part of one state.
+#[derive(Debug)]
+pub struct Entry {
+    /// The operator as drawn.
+    pub operator: String,
+    /// The state within the operator.
+    pub state: String,
+    /// Which of the tasks.
+    pub task: u32,
+    /// How many tasks the operator had.
+    pub tasks: u32,
+    /// The layout of what is in the pages, for tools that do not have the job's code.
+    pub schema: Vec<u8>,
+    /// The small part of the state, whole each time.
+    pub root: Vec<u8>,
+    /// The pages that changed. Unless `full`, they build on the pages of the same (operator, state, task, tasks) in the
+    /// epoch before: freed pages go first, then changed ones come in.
+    pub pages: Option<FrozenPages>,
+}
+
+/// All snapshots of one epoch. What an earlier epoch had and this one does not name is no part of it.
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// Above that of every checkpoint committed before.
+    pub epoch: u64,
+    /// What the runtime wants back: job name, attempt, offsets …
+    pub header: Vec<u8>,
+    /// One for each task and state.
+    pub entries: Vec<Entry>,
+}

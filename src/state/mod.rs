@@ -1,1 +1,40 @@
-//! state.
+//! What a task remembers between records: a keyed table on pages. It knows neither the dataflow nor where snapshots go.
+//!
+//! How a table lies in its pages (all numbers little-endian; a page's header is described in `head`):
+//!
+//! 1. Extendible hashing by the *top* bits of a 64-bit hash. A *bucket* holds all keys whose hash begins with its prefix;
+//!    its page says prefix and depth (bits of the prefix). The directory maps the task's range of hashes to buckets; it is
+//!    neither saved nor frozen, headers suffice to rebuild it.
+//! 2. A page is an open-addressed hash table of its own: groups of seven slots, a word of seven tags and a count in front
+//!    of each. A group's tags stand beside its slots, not together at the start of the page, so that a look-up touches one
+//!    place of the page and one fetch ahead brings it all.
+//! 3. In a table of fixed-layout keys and values a slot is key and value. Otherwise it is the offset of an entry in the
+//!    page's heap, which grows down from the end of the page; keys above an eighth and values above a quarter of a page
+//!    lie in chains of pages of their own.
+//! 4. A full bucket splits in two by the next bit of the hash. Depth is capped, absolutely and by the size that the
+//!    directory would have in relation to the number of buckets; beyond the cap a bucket grows a chain of pages.
+//! 5. Splitting and compacting build new pages beside the old one, and then replace it: when pages run out half-way,
+//!    nothing has changed.
+//! 6. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
+
+mod buckets;
+mod directory;
+mod entry;
+mod groups;
+mod hash;
+mod head;
+mod long;
+mod range;
+mod restore;
+mod room;
+mod root;
+mod scan;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use crate::error::StateError;
+pub use hash::{HASH_NAME, Hasher};
+pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
+pub use restore::Part;
+pub use table::Table;

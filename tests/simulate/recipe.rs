@@ -133,9 +133,11 @@ pub fn draw(steps: &[Step], sinks: &[Memory<Item>]) -> Dataflow {
                 let (one, other) = (take(), take());
                 one.merge(other)
             }
-            Step::Count => {
-                take().key_by(|item| item.key).count(&name).map(|(key, number)| counted(key, number)).stage(&at.to_string().repeat(3))
-            }
+            Step::Count => take()
+                .key_by(|item| item.key)
+                .count(&name)
+                .map(|(key, number)| counted(key, number))
+                .stage(&at.to_string().repeat(3)),
             Step::Fold => {
                 let folded = take().key_by(|item| item.key).fold(&name, (0u64, 0i64), |(number, sum), item| {
                     *number += 1;
@@ -156,9 +158,10 @@ pub fn draw(steps: &[Step], sinks: &[Memory<Item>]) -> Dataflow {
                 folded.map(|(key, (number, sum))| summed(key, number, sum)).stage(&format!("{at}-after"))
             }
             Step::FoldWordsToEnd => {
-                let folded = take().key_by_ref(|item| &item.word).fold_to_end(&name, Vec::new(), |ids: &mut Vec<u64>, item| {
-                    ids.push(item.id);
-                });
+                let folded =
+                    take().key_by_ref(|item| &item.word).fold_to_end(&name, Vec::new(), |ids: &mut Vec<u64>, item| {
+                        ids.push(item.id);
+                    });
                 folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
             }
             Step::Sink => {
@@ -187,7 +190,9 @@ pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
             keys
         };
         let made = match *step {
-            Step::Source { number, events, keys, .. } => (0..events).map(|index| Item::nth(number, index, keys)).collect(),
+            Step::Source { number, events, keys, .. } => {
+                (0..events).map(|index| Item::nth(number, index, keys)).collect()
+            }
             Step::Map => take().into_iter().map(map).collect(),
             Step::Filter => take().into_iter().filter(filter).collect(),
             Step::FlatMap => take().into_iter().flat_map(flat_map).collect(),
@@ -200,7 +205,9 @@ pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
             Step::Merge => [take(), take()].concat(),
             Step::Count | Step::Fold | Step::Reduce => {
                 let keys = by_key(take());
-                keys.into_iter().flat_map(|(key, (count, _))| (1..=count).map(move |number| counted(key, number))).collect()
+                keys.into_iter()
+                    .flat_map(|(key, (count, _))| (1..=count).map(move |number| counted(key, number)))
+                    .collect()
             }
             Step::FoldToEnd => {
                 by_key(take()).into_iter().map(|(key, (number, sum))| summed(key, number, sum)).collect()

@@ -1,4 +1,4 @@
-//! Tests of the channels, one thread at a time. Threads: `tests/ring.rs`; every order of memory accesses: `loom.rs`.
+//! Tests of the channels, one thread at a time. Threads: `tests/ring.rs`; every order of memory accesses: `loom_tests.rs`.
 
 mod boxes;
 mod drops;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A longer line is an error: more likely than such a line is a file that is no text.
 pub(in crate::connector) const LINE_BYTES_MAX: usize = 16 << 20;
 
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Gives the lines that begin in a piece.
@@ -52,6 +52,11 @@ impl LineReader {
             }
         }
         Ok(())
+    }
+
+    /// Makes the piece end earlier.
+    pub fn end_at(&mut self, end: u64) {
+        self.piece.end = end;
     }
 
     /// Where the next line begins.

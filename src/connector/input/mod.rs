@@ -13,7 +13,7 @@ mod line_reader;
 mod piece;
 mod text;
 
-pub(super) use line_reader::LineReader;
+pub(super) use line_reader::{LINE_BYTES_MAX, LineReader};
 pub(super) use text::trim_ending;
 
 use crate::error::ConnectorError;

@@ -70,6 +70,11 @@ impl Piece {
         })
     }
 
+    /// The piece that holds all lines of the file.
+    pub fn of_whole_file(self) -> Self {
+        Self { start: 0, end: u64::MAX, ..self }
+    }
+
     /// What a person would call it.
     pub fn name(&self, given: &Path) -> String {
         if self.gzip {

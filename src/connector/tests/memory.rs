@@ -1,12 +1,9 @@
 //! The sinks in memory.
 
+use super::place;
 use crate::connector::{Collect, Memory};
 use crate::error::ConnectorError;
 use crate::operator::{Place, Sink, Writer};
-
-fn place(store: u8, restored: bool, attempt: u32) -> Place {
-    Place { store_id: Some([store; 16]), restored, attempt, sync: true }
-}
 
 #[test]
 fn collect_shows_what_was_flushed() {

@@ -1,26 +1,11 @@
 //! Lines of files: cut anywhere, compressed or not, well or badly formed.
 
-use super::{all, cause, drain};
+use super::{all, cause, drain, file, gzip};
 use crate::connector::Lines;
 use crate::error::ConnectorError;
 use crate::operator::{Read, Reader, Source};
-use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
-use std::io::Write;
-use std::path::PathBuf;
 use tempfile::TempDir;
-
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
-    let path = folder.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path
-}
 
 /// The lines by the plainest means.
 fn lines_of(text: &[u8]) -> Vec<Vec<u8>> {
@@ -91,4 +76,75 @@ fn a_line_without_end_is_refused() {
     let lines = Lines::open(file(&folder, "endless", &text)).unwrap();
     let error = cause(all(&lines));
     assert!(matches!(&error, ConnectorError::Malformed { line: 2, .. }), "{error}");
+}
+
+#[test]
+fn what_a_truncated_gzip_file_holds_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let text: Vec<u8> =
+        (0..40_000u32).flat_map(|i| format!("{}\n", i.wrapping_mul(2_654_435_761)).into_bytes()).collect();
+    let whole = gzip(&text);
+    for bytes in [whole.len() / 2, whole.len() - 1, 5, 2] {
+        let error = cause(all(&Lines::open(file(&folder, "cut.gz", &whole[..bytes])).unwrap()));
+        assert!(matches!(error, ConnectorError::Gzip { .. }), "{bytes}: {error}");
+    }
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 0x55;
+    let error = cause(all(&Lines::open(file(&folder, "damaged.gz", &damaged)).unwrap()));
+    assert!(matches!(error, ConnectorError::Gzip { .. }), "{error}");
+    let garbage = [&whole[..], b"garbage"].concat();
+    let error = cause(all(&Lines::open(file(&folder, "garbage.gz", &garbage)).unwrap()));
+    assert!(matches!(error, ConnectorError::Gzip { .. }), "{error}");
+}
+
+#[test]
+fn files_that_are_none_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let missing = Lines::open(folder.path().join("missing")).unwrap_err();
+    assert!(missing.to_string().contains("missing: cannot open"), "{missing}");
+    let dir = Lines::open(folder.path()).unwrap_err();
+    assert!(dir.to_string().contains("it is a folder"), "{dir}");
+    let device = Lines::open("/dev/null").unwrap_err();
+    assert!(device.to_string().contains("no regular file"), "{device}");
+    let several = Lines::open_all([file(&folder, "there", b"x"), folder.path().join("absent")]).unwrap_err();
+    assert!(several.to_string().contains("absent"), "{several}");
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let text = b"0123456789\n".repeat(100_000);
+    let path = file(&folder, "shrinks", &text);
+    let lines = Lines::open(&path).unwrap();
+    let splits = lines.splits().unwrap();
+    let mut reader = lines.open(&splits[0], 0).unwrap();
+    reader.read(10, &mut Vec::new()).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(500_000).unwrap();
+    let error = cause(reader.read(usize::MAX, &mut Vec::new()));
+    assert!(matches!(error, ConnectorError::Io { .. }) && error.to_string().contains("shorter"), "{error}");
+}
+
+#[test]
+fn what_is_appended_while_a_file_is_read_does_not_count() {
+    let folder = TempDir::new().unwrap();
+    for (text, more) in [(&b"a\nb"[..], &b"b\nc\n"[..]), (b"", b"x\n"), (&gzip(b"a\nb"), &gzip(b"b\nc"))] {
+        let path = file(&folder, "grows", text);
+        let lines = Lines::open(&path).unwrap();
+        let before = all(&lines).unwrap();
+        let splits = lines.splits().unwrap();
+        std::fs::write(&path, [text, more].concat()).unwrap();
+        assert_eq!(drain(&lines, &splits[0], 0, 9).unwrap(), before);
+        assert!(matches!(lines.verify(&splits), Err(ConnectorError::Changed { .. })));
+    }
+}
+
+#[test]
+fn files_are_read_one_after_the_other_with_splits_of_their_own() {
+    let folder = TempDir::new().unwrap();
+    let paths = [file(&folder, "1", b"a\nb"), file(&folder, "2", b""), file(&folder, "3", &gzip(b"c\nd\n"))];
+    let lines = Lines::open_all(paths).unwrap().split_bytes(2);
+    assert_eq!(all(&lines).unwrap(), [b"a", b"b", b"c", b"d"]);
+    let splits = lines.splits().unwrap();
+    assert_eq!(splits.iter().map(|split| split.id).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert!(splits[1].name.ends_with("/1[2..3]"), "{}", splits[1].name);
 }

@@ -1,1 +1,50 @@
-//! `#[derive(Record)]`.
+//! `#[derive(Record)]`: the field-wise code of a record. What the bytes look like is told in `snapring::record`, which the
+//! generated code calls by its full path; this crate knows tokens only.
+
+mod check;
+mod enums;
+mod fields;
+mod structs;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, Ident, parse_macro_input, parse_quote};
+
+/// Makes a struct or an enum a record: see `snapring::record`.
+///
+/// Every field must be a record; type parameters are asked to be records.
+#[proc_macro_derive(Record)]
+pub fn derive_record(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    check::owns_its_data(input)?;
+    let body = match &input.data {
+        Data::Struct(data) => structs::body(&input.ident, &data.fields),
+        Data::Enum(data) => enums::body(&input.ident, data, input.generics.type_params().next().is_some())?,
+        Data::Union(data) => {
+            let reason = "a union cannot be a record: its bytes do not say which field they hold; use an enum";
+            return Err(syn::Error::new(data.union_token.span, reason));
+        }
+    };
+    let mut generics = input.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(parse_quote!(::snapring::record::Record));
+    }
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let name = &input.ident;
+    Ok(quote! {
+        #[automatically_derived]
+        impl #impl_generics ::snapring::record::Record for #name #type_generics #where_clause {
+            #body
+        }
+    })
+}
+
+/// The name of an item as people write it.
+fn plain(name: &Ident) -> String {
+    let name = name.to_string();
+    name.strip_prefix("r#").unwrap_or(&name).to_owned()
+}

@@ -1,0 +1,288 @@
+//! The pages of one state, by id, with the epoch of each: copy-on-write and what is dirty. See the rules at the head of
+//! the room.
+
+#![allow(unsafe_code)]
+
+use super::buffer::Buffer;
+use super::list::IdList;
+use super::{FrozenPage, FrozenPages, PageId, Pool, PoolExhausted};
+
+/// Older than every epoch.
+const NEVER: u32 = 0;
+
+/// 16 bytes a page.
+struct Entry {
+    /// None: the id is free.
+    buffer: Option<Buffer>,
+    /// The epoch of the last write.
+    epoch: u32,
+    /// Its place in the dirty list, or in the list of freed ids; true only if that list agrees.
+    place: u32,
+}
+
+/// A freeze of which it is not known whether it became durable.
+struct Undecided {
+    changed: Vec<PageId>,
+    freed: Vec<PageId>,
+}
+
+/// The pages of one state.
+pub struct Pages {
+    pool: Pool,
+    page_bytes: usize,
+    entries: Vec<Entry>,
+    /// The current epoch: bumped by each freeze.
+    now: u32,
+    free_ids: Vec<PageId>,
+    /// Changed since the last durable freeze, and, place by place, their handles.
+    dirty: IdList,
+    handles: Vec<(PageId, FrozenPage)>,
+    /// Freed since the last durable freeze and not in use again.
+    freed: IdList,
+    undecided: Option<Undecided>,
+    any_durable: bool,
+    copies: u64,
+}
+
+impl Pages {
+    /// No pages yet.
+    pub fn new(pool: &Pool) -> Self {
+        Self {
+            pool: pool.clone(),
+            page_bytes: pool.page_bytes(),
+            entries: Vec::new(),
+            now: NEVER + 1,
+            free_ids: Vec::new(),
+            dirty: IdList::default(),
+            handles: Vec::new(),
+            freed: IdList::default(),
+            undecided: None,
+            any_durable: false,
+            copies: 0,
+        }
+    }
+
+    /// The pages of a durable freeze, under their old ids: none of them is dirty. Each id comes once.
+    ///
+    /// # Errors
+    /// The pool is exhausted.
+    ///
+    /// # Panics
+    /// An id comes twice, or a page has another length than those of the pool.
+    pub fn restore<'a>(
+        pool: &Pool,
+        pages: impl IntoIterator<Item = (PageId, &'a [u8])>,
+    ) -> Result<Self, PoolExhausted> {
+        let mut this = Self::new(pool);
+        this.any_durable = true;
+        for (id, bytes) in pages {
+            while this.entries.len() <= id as usize {
+                this.entries.push(Entry { buffer: None, epoch: NEVER, place: 0 });
+            }
+            let mut buffer = pool.take()?;
+            buffer.fill(bytes);
+            let before = this.entries[id as usize].buffer.replace(buffer);
+            assert!(before.is_none(), "page {id} comes twice");
+        }
+        this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
+        Ok(this)
+    }
+
+    /// A new page, all zeros. It is dirty.
+    ///
+    /// # Errors
+    /// The pool is exhausted.
+    pub fn allocate(&mut self) -> Result<PageId, PoolExhausted> {
+        let mut buffer = self.pool.take()?;
+        buffer.zero();
+        let id = self.free_ids.pop().unwrap_or(self.count());
+        if id == self.count() {
+            self.entries.push(Entry { buffer: None, epoch: NEVER, place: 0 });
+        }
+        self.unlist_freed(id);
+        self.handles.push((id, FrozenPage::new(buffer.share())));
+        let place = self.dirty.push(id);
+        self.entries[id as usize] = Entry { buffer: Some(buffer), epoch: self.now, place };
+        Ok(id)
+    }
+
+    /// Gives a page up. Freezes that hold it keep it.
+    ///
+    /// # Panics
+    /// There is no such page.
+    pub fn free(&mut self, id: PageId) {
+        let entry = &mut self.entries[id as usize];
+        assert!(entry.buffer.take().is_some(), "page {id} is not allocated");
+        entry.epoch = NEVER;
+        let place = entry.place;
+        if self.dirty.contains(id, place) {
+            self.handles.swap_remove(place as usize);
+            if let Some(moved) = self.dirty.remove(place) {
+                self.entries[moved as usize].place = place;
+            }
+        }
+        self.entries[id as usize].place = self.freed.push(id);
+        self.free_ids.push(id);
+    }
+
+    /// Takes an id out of the list of freed ones, if it is there.
+    fn unlist_freed(&mut self, id: PageId) {
+        let place = self.entries[id as usize].place;
+        if self.freed.contains(id, place)
+            && let Some(moved) = self.freed.remove(place)
+        {
+            self.entries[moved as usize].place = place;
+        }
+    }
+
+    /// Whether there is a page of this id.
+    pub fn is_live(&self, id: PageId) -> bool {
+        self.entries.get(id as usize).is_some_and(|entry| entry.buffer.is_some())
+    }
+
+    /// All ids are below.
+    pub fn count(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// Pages that there are.
+    pub fn live(&self) -> u32 {
+        self.count() - self.free_ids.len() as u32
+    }
+
+    /// Bytes of each page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// How many pages have been copied because a frozen handle was alive at their first write of an epoch.
+    pub fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    /// A page's bytes.
+    ///
+    /// # Panics
+    /// There is no such page.
+    #[inline]
+    pub fn read(&self, id: PageId) -> &[u8] {
+        let Some(buffer) = &self.entries[id as usize].buffer else { not_allocated(id) };
+        // SAFETY: the length is that of our pool, and a buffer is filled before it is entered. Only we write, through
+        // `&mut self`.
+        unsafe { buffer.bytes(self.page_bytes) }
+    }
+
+    /// A page's bytes, to be changed. The page is dirty from now on. Its first write after a freeze copies the page,
+    /// if the frozen one is still in somebody's hands.
+    ///
+    /// # Errors
+    /// A copy is needed and the pool is exhausted; nothing has changed.
+    ///
+    /// # Panics
+    /// There is no such page.
+    #[inline]
+    pub fn write(&mut self, id: PageId) -> Result<&mut [u8], PoolExhausted> {
+        if self.entries[id as usize].epoch != self.now {
+            self.first_write(id)?;
+        }
+        let Some(buffer) = &mut self.entries[id as usize].buffer else { not_allocated(id) };
+        // SAFETY: as in `read`; and as the page's epoch is now, all handles but ours and the one in the dirty list (which
+        // nobody can reach before the next freeze, through `&mut self`) are gone, or were never of this buffer.
+        Ok(unsafe { buffer.bytes_mut(self.page_bytes) })
+    }
+
+    /// Makes a page writable in place and dirty.
+    #[cold]
+    #[inline(never)]
+    fn first_write(&mut self, id: PageId) -> Result<(), PoolExhausted> {
+        let entry = &mut self.entries[id as usize];
+        let Some(buffer) = &mut entry.buffer else { not_allocated(id) };
+        let is_dirty = self.dirty.contains(id, entry.place);
+        // The Acquire in `handles` goes with the Release with which a frozen page is dropped. Nobody but us makes new
+        // handles, so a count that is ours alone stays so.
+        if buffer.handles() > 1 + u32::from(is_dirty) {
+            let mut copy = self.pool.take()?;
+            // SAFETY: as in `read`.
+            copy.fill(unsafe { buffer.bytes(self.page_bytes) });
+            *buffer = copy;
+            self.copies += 1;
+            if is_dirty {
+                self.handles[entry.place as usize].1 = FrozenPage::new(buffer.share());
+            }
+        }
+        if !is_dirty {
+            self.handles.push((id, FrozenPage::new(buffer.share())));
+            entry.place = self.dirty.push(id);
+        }
+        entry.epoch = self.now;
+        Ok(())
+    }
+
+    /// Asks the processor to fetch what lies around a byte of a page, for a write that is to come.
+    #[inline]
+    pub fn prefetch(&self, id: PageId, offset: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(buffer) = &self.entries[id as usize].buffer {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a hint reads nothing and never faults, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(buffer.address().wrapping_add(offset).cast()) };
+        }
+        // No stable intrinsic elsewhere: the loads that follow are independent, which is most of the gain.
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (id, offset);
+    }
+
+    /// Hands over all that is dirty. An earlier freeze that is still undecided counts as given up.
+    pub fn freeze(&mut self) -> FrozenPages {
+        self.abandon();
+        let changed = std::mem::take(&mut self.handles);
+        self.handles.reserve(changed.len());
+        let freed = std::mem::take(&mut self.freed.0);
+        self.undecided = Some(Undecided { changed: std::mem::take(&mut self.dirty.0), freed: freed.clone() });
+        self.dirty.0.reserve(changed.len());
+        self.now += 1;
+        if self.now == u32::MAX {
+            // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
+            self.entries.iter_mut().for_each(|entry| entry.epoch = NEVER);
+            self.now = NEVER + 1;
+        }
+        FrozenPages {
+            changed,
+            freed: if self.any_durable { freed } else { Vec::new() },
+            page_bytes: self.page_bytes as u32,
+            count: self.count(),
+            full: !self.any_durable,
+        }
+    }
+
+    /// The last freeze has become durable: what it handed over need not be written again.
+    pub fn durable(&mut self) {
+        self.any_durable |= self.undecided.take().is_some();
+    }
+
+    /// The last freeze was given up: what it handed over is dirty again.
+    pub fn abandon(&mut self) {
+        let Some(undecided) = self.undecided.take() else { return };
+        for id in undecided.changed {
+            let entry = &mut self.entries[id as usize];
+            // Freed since: it is in the list of freed ids, or in use again and dirty.
+            if let Some(buffer) = &entry.buffer
+                && !self.dirty.contains(id, entry.place)
+            {
+                self.handles.push((id, FrozenPage::new(buffer.share())));
+                entry.place = self.dirty.push(id);
+            }
+        }
+        for id in undecided.freed {
+            let entry = &mut self.entries[id as usize];
+            if entry.buffer.is_none() && !self.freed.contains(id, entry.place) {
+                entry.place = self.freed.push(id);
+            }
+        }
+    }
+}
+
+#[cold]
+fn not_allocated(id: PageId) -> ! {
+    panic!("page {id} is not allocated")
+}

@@ -1,0 +1,234 @@
+//! The bytes of a store file: superblock, metas, slots of map nodes. Described in `crate::docs::format`.
+//! It must not know how they get into the file.
+
+use super::fault::Fault;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The unit of addresses: map nodes and small things have one block each, pages one or more.
+pub const BLOCK_BYTES: usize = 4096;
+/// What a disk writes whole or not at all.
+pub(super) const SECTOR_BYTES: usize = 512;
+/// Superblock and metas lie below, segments above; the mapping begins here.
+pub(super) const HEAD_BYTES: u64 = 65536;
+/// The two metas. Both copies of one lie side by side.
+pub(super) const META_OFFSETS: [u64; 2] = [16384, 32768];
+/// Copies of each meta, so that one damaged bit does not lose the newest epoch.
+pub(super) const META_COPIES: usize = 2;
+/// Slots in a map node.
+pub(super) const FANOUT: usize = BLOCK_BYTES / size_of::<Slot>();
+/// Levels of nodes that reach every u32 page id.
+pub(super) const DEPTH_MAX: u32 = 4;
+/// The version that is written. Older ones stay readable.
+pub(super) const VERSION: u32 = 1;
+/// The smallest segment, and the granule of segments.
+pub(super) const SEGMENT_BYTES_MIN: u64 = 65536;
+
+const MAGIC: [u8; 8] = *b"SNAPRING";
+const META_MAGIC: [u8; 8] = *b"SNAPMETA";
+
+/// Where a block is and what it must add up to. Block 0 (the superblock) says: nothing here.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Slot {
+    pub block: U32,
+    pub crc: U32,
+}
+
+impl Slot {
+    pub fn new(block: u32, crc: u32) -> Self {
+        Self { block: U32::new(block), crc: U32::new(crc) }
+    }
+    pub fn is_some(self) -> bool {
+        self.block.get() != 0
+    }
+}
+
+pub(super) type Slots = [Slot; FANOUT];
+
+/// The root of a tree of blocks that together hold `bytes` bytes.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct BlobRef {
+    pub root: Slot,
+    pub depth: U32,
+    reserved: U32,
+    pub bytes: U64,
+}
+
+impl BlobRef {
+    pub fn new(root: Slot, depth: u32, bytes: u64) -> Self {
+        Self { root, depth: U32::new(depth), reserved: U32::new(0), bytes: U64::new(bytes) }
+    }
+}
+
+/// The root of a page map.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct MapRef {
+    pub root: Slot,
+    pub depth: U32,
+    /// All page ids are below.
+    pub count: U32,
+    /// Pages there are.
+    pub pages: U64,
+}
+
+/// One kept epoch.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct TableEntry {
+    pub epoch: U64,
+    pub record: BlobRef,
+    pub pages: U64,
+    pub entries: U32,
+    pub reserved: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Superblock {
+    magic: [u8; 8],
+    version: U32,
+    pub page_bytes: U32,
+    block_bytes: U32,
+    generation: U32,
+    pub segment_bytes: U64,
+    pub id: [u8; 16],
+    rest: [u8; 460],
+    crc: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Meta {
+    magic: [u8; 8],
+    id: [u8; 16],
+    pub sequence: U64,
+    pub newest: U64,
+    pub segments: U32,
+    epochs: U32,
+    pub table: BlobRef,
+    rest: [u8; 436],
+    crc: U32,
+}
+
+const _: () = assert!(size_of::<Superblock>() == SECTOR_BYTES && size_of::<Meta>() == SECTOR_BYTES);
+const _: () = assert!(size_of::<TableEntry>() == 48 && FANOUT == 512);
+
+/// The checksum of everything but itself, which comes last.
+fn sector_crc(sector: &[u8; SECTOR_BYTES]) -> u32 {
+    crc32c::crc32c(&sector[..SECTOR_BYTES - 4])
+}
+
+impl Superblock {
+    pub fn new(id: [u8; 16], page_bytes: u32, segment_bytes: u64) -> Self {
+        let mut block = Self::new_zeroed();
+        block.magic = MAGIC;
+        block.version = U32::new(VERSION);
+        block.page_bytes = U32::new(page_bytes);
+        block.block_bytes = U32::new(BLOCK_BYTES as u32);
+        block.generation = U32::new(1);
+        block.segment_bytes = U64::new(segment_bytes);
+        block.id = id;
+        block.crc = U32::new(sector_crc(&zerocopy::transmute!(block)));
+        block
+    }
+
+    /// Magic, checksum and version stay where they are in all versions; the rest is this version's.
+    pub fn parse(sector: &[u8; SECTOR_BYTES]) -> Result<Self, Fault> {
+        let block: Self = zerocopy::transmute!(*sector);
+        if block.magic != MAGIC {
+            return Err(Fault::Foreign("not a snapring store: another program's file; name another folder".into()));
+        }
+        if block.crc.get() != sector_crc(sector) {
+            return Err(Fault::Corrupt("superblock: checksum does not match".into()));
+        }
+        let version = block.version.get();
+        if version > VERSION {
+            let reason = format!("written by a newer snapring: file version {version}, this one reads up to {VERSION}");
+            return Err(Fault::Foreign(reason));
+        }
+        let (page, segment) = (block.page_bytes.get(), block.segment_bytes.get());
+        if version == 0 || block.block_bytes.get() as usize != BLOCK_BYTES || !sizes_fit(page, segment) {
+            return Err(Fault::Corrupt(format!(
+                "superblock: version {version}, pages of {page}, segments of {segment} bytes"
+            )));
+        }
+        Ok(block)
+    }
+}
+
+/// Pages are powers of two from a block to 64 KiB; segments whole granules of 64 KiB, up to 1 GiB.
+pub(super) fn sizes_fit(page_bytes: u32, segment_bytes: u64) -> bool {
+    let page_fits = page_bytes.is_power_of_two() && (BLOCK_BYTES as u32..=65536).contains(&page_bytes);
+    page_fits
+        && segment_bytes.is_multiple_of(SEGMENT_BYTES_MIN)
+        && (SEGMENT_BYTES_MIN..=1 << 30).contains(&segment_bytes)
+}
+
+impl Meta {
+    pub fn new(id: [u8; 16], sequence: u64, newest: u64, segments: u32, epochs: u32, table: BlobRef) -> Self {
+        let mut meta = Self::new_zeroed();
+        meta.magic = META_MAGIC;
+        meta.id = id;
+        meta.sequence = U64::new(sequence);
+        meta.newest = U64::new(newest);
+        meta.segments = U32::new(segments);
+        meta.epochs = U32::new(epochs);
+        meta.table = table;
+        meta.crc = U32::new(sector_crc(&zerocopy::transmute!(meta)));
+        meta
+    }
+
+    /// The meta in this sector, if it is whole and of this store.
+    pub fn parse(sector: &[u8; SECTOR_BYTES], id: [u8; 16]) -> Option<Self> {
+        let meta: Self = zerocopy::transmute!(*sector);
+        (meta.magic == META_MAGIC && meta.id == id && meta.crc.get() == sector_crc(sector)).then_some(meta)
+    }
+
+    /// Where the meta of this sequence number lies: the two take turns, so it overwrites the older one.
+    pub fn offset(sequence: u64) -> u64 {
+        META_OFFSETS[(sequence % 2) as usize]
+    }
+}
+
+/// The sizes of a store, and what follows from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Geometry {
+    pub page_bytes: u32,
+    pub segment_bytes: u64,
+    pub segments: u32,
+}
+
+impl Geometry {
+    pub const FIRST_BLOCK: u32 = (HEAD_BYTES / BLOCK_BYTES as u64) as u32;
+
+    pub fn file_bytes(self) -> u64 {
+        HEAD_BYTES + u64::from(self.segments) * self.segment_bytes
+    }
+    /// One past the last block. All block numbers fit u32: `segments_max` sees to it.
+    pub fn end_block(self) -> u32 {
+        (self.file_bytes() / BLOCK_BYTES as u64) as u32
+    }
+    pub fn segments_max(self) -> u32 {
+        (((u64::from(u32::MAX) * BLOCK_BYTES as u64) - HEAD_BYTES) / self.segment_bytes) as u32
+    }
+    pub fn blocks_per_page(self) -> u32 {
+        self.page_bytes / BLOCK_BYTES as u32
+    }
+    pub fn frames(self) -> u32 {
+        (self.end_block() - Self::FIRST_BLOCK) / self.blocks_per_page()
+    }
+    pub fn holds_node(self, block: u32) -> bool {
+        (Self::FIRST_BLOCK..self.end_block()).contains(&block)
+    }
+    pub fn holds_page(self, block: u32) -> bool {
+        self.holds_node(block) && (block - Self::FIRST_BLOCK).is_multiple_of(self.blocks_per_page())
+    }
+}
+
+/// The offset of a block in the file.
+pub(super) fn offset_of(block: u32) -> u64 {
+    u64::from(block) * BLOCK_BYTES as u64
+}

@@ -1,0 +1,128 @@
+//! The file written through shared mappings of its segments: the default form. The head (superblock and metas) is not
+//! mapped and goes through system calls, as does all reading, so that a bad disk gives an error and not a signal.
+//! It must not know what the bytes mean.
+#![allow(unsafe_code)]
+
+use super::format::HEAD_BYTES;
+use super::pwrite::PwriteSink;
+use super::sink::{ReadAt, Sink};
+use memmap2::{Advice, MmapOptions, MmapRaw};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+
+/// A stretch of whole segments.
+struct Region {
+    start_bytes: u64,
+    map: MmapRaw,
+}
+
+impl Region {
+    fn end_bytes(&self) -> u64 {
+        self.start_bytes + self.map.len() as u64
+    }
+}
+
+/// A file, by mappings.
+pub(super) struct MappedSink {
+    file: PwriteSink,
+    /// In the order of the file, without gap from `HEAD_BYTES` on.
+    regions: Vec<Region>,
+}
+
+impl MappedSink {
+    /// Maps what the file holds beyond its head, up to `len_bytes`, which must not be more than its length.
+    pub fn new(file: File, len_bytes: u64) -> io::Result<Self> {
+        let mut sink = Self { file: PwriteSink::new(file), regions: Vec::new() };
+        sink.map(len_bytes)?;
+        Ok(sink)
+    }
+
+    fn mapped_to_bytes(&self) -> u64 {
+        self.regions.last().map_or(HEAD_BYTES, Region::end_bytes)
+    }
+
+    fn map(&mut self, len_bytes: u64) -> io::Result<()> {
+        let start_bytes = self.mapped_to_bytes();
+        if len_bytes > start_bytes {
+            let len = usize::try_from(len_bytes - start_bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            let map = MmapOptions::new().offset(start_bytes).len(len).map_raw(self.file.file())?;
+            self.regions.push(Region { start_bytes, map });
+        }
+        Ok(())
+    }
+
+    /// The region at `offset_bytes`, and the part of `range` that lies in it.
+    fn locate(&self, range: &Range<u64>) -> io::Result<(&Region, Range<usize>)> {
+        let at = self.regions.partition_point(|region| region.end_bytes() <= range.start);
+        let region = self.regions.get(at).filter(|region| region.start_bytes <= range.start);
+        let region = region.ok_or_else(|| io::Error::other("write outside the mapped segments"))?;
+        let start = (range.start - region.start_bytes) as usize;
+        Ok((region, start..(range.end.min(region.end_bytes()) - region.start_bytes) as usize))
+    }
+
+    /// Brings in the pages of a whole run in one call: a page that was synced faults again on its next write. Where the
+    /// file has a hole and the disk is full, this is an error; the bare copy would be a signal.
+    fn populate(&self, mut range: Range<u64>) -> io::Result<()> {
+        while !range.is_empty() {
+            let (region, part) = self.locate(&range)?;
+            range.start += part.len() as u64;
+            match region.map.advise_range(Advice::PopulateWrite, part.start, part.len()) {
+                // Linux before 5.14 does not know it; the copy faults page by page then.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&self, offset_bytes: u64, mut bytes: &[u8]) -> io::Result<()> {
+        let mut range = offset_bytes..offset_bytes + bytes.len() as u64;
+        while !bytes.is_empty() {
+            let (region, part) = self.locate(&range)?;
+            range.start += part.len() as u64;
+            let (now, rest) = bytes.split_at(part.len());
+            bytes = rest;
+            // SAFETY: `part` lies within the map (`locate`), whose length the file had when it was mapped and has still,
+            // for it is never truncated. Nobody forms a reference into the map: reads go through `pread`. `now` is not
+            // in the map, so the two do not overlap. `&self` is enough because `write`, the only caller, has `&mut`.
+            unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), region.map.as_mut_ptr().add(part.start), now.len()) };
+        }
+        Ok(())
+    }
+}
+
+impl ReadAt for MappedSink {
+    fn len_bytes(&self) -> io::Result<u64> {
+        self.file.len_bytes()
+    }
+    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read(offset_bytes, into)
+    }
+}
+
+impl Sink for MappedSink {
+    fn grow(&mut self, from_bytes: u64, to_bytes: u64) -> io::Result<()> {
+        self.file.grow(from_bytes, to_bytes)?;
+        self.map(to_bytes)
+    }
+
+    fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
+        if offset_bytes < HEAD_BYTES {
+            return self.file.write(offset_bytes, parts);
+        }
+        let len_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        self.populate(offset_bytes..offset_bytes + len_bytes)?;
+        let mut at = offset_bytes;
+        for part in parts {
+            self.copy(at, part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        // `fdatasync` takes what was written through a shared mapping along.
+        self.file.sync()
+    }
+}

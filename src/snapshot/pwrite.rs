@@ -1,0 +1,91 @@
+//! The file written by `pwritev` and read by `pread`: the form to measure the mapped one against, and its head.
+//! It must not know what the bytes mean.
+
+use super::sink::{ReadAt, Sink};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+
+/// Slices in one system call, the least limit of any Linux.
+const SLICES_MAX: usize = 1024;
+
+/// A file, by system calls.
+#[derive(Debug)]
+pub(super) struct PwriteSink {
+    file: File,
+    /// The length has changed since the last sync.
+    grown: bool,
+}
+
+impl PwriteSink {
+    pub fn new(file: File) -> Self {
+        Self { file, grown: false }
+    }
+    pub fn into_file(self) -> File {
+        self.file
+    }
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl ReadAt for PwriteSink {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset_bytes)
+    }
+}
+
+impl Sink for PwriteSink {
+    fn grow(&mut self, from_bytes: u64, to_bytes: u64) -> io::Result<()> {
+        self.grown = true;
+        loop {
+            match fallocate(&self.file, FallocateFlags::empty(), from_bytes, to_bytes - from_bytes) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return write_zeros(&self.file, from_bytes, to_bytes),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let mut offset_bytes = offset_bytes;
+        for parts in parts.chunks(SLICES_MAX) {
+            let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+            let mut rest = &mut slices[..];
+            while !rest.is_empty() {
+                match rustix::io::pwritev(&self.file, rest, offset_bytes) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(written) => {
+                        offset_bytes += written as u64;
+                        IoSlice::advance_slices(&mut rest, written);
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.grown) { self.file.sync_all() } else { self.file.sync_data() }
+    }
+}
+
+/// Where a file system cannot allocate ahead, zeros do.
+fn write_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = from;
+    while at < to {
+        let len = zeros.len().min((to - at) as usize);
+        file.write_all_at(&zeros[..len], at)?;
+        at += len as u64;
+    }
+    Ok(())
+}

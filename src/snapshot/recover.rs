@@ -1,0 +1,214 @@
+//! What a store has in memory beside its file, found by reading the maps: which blocks are taken, which die with which
+//! epoch, and the maps on which the next checkpoint builds. Rules 6 and 7 of the room. It must not write.
+
+use super::codec::{self, EntryRecord, place};
+use super::fault::Fault;
+use super::format::{Geometry, MapRef, Meta, Slot, Slots, TableEntry};
+use super::map::PageMap;
+use super::sink::ReadAt;
+use super::space::{Blocks, Claim, Space};
+use super::tree::{At, Forest, Visit};
+use std::collections::{BTreeMap, HashMap};
+
+/// Whose pages.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub operator: String,
+    pub state: String,
+    pub task: u32,
+    pub tasks: u32,
+}
+
+/// The epoch on which the next checkpoint builds.
+#[derive(Default)]
+pub(super) struct Base {
+    pub maps: HashMap<Key, PageMap>,
+    /// The blocks of its record.
+    pub record: Vec<u32>,
+}
+
+pub(super) struct Recovered {
+    pub space: Space,
+    /// `Err`: the epoch is damaged, and only full snapshots can follow.
+    pub base: Result<Base, String>,
+    /// By the last kept epoch that reaches them: what is free when it has expired.
+    pub dying: BTreeMap<u64, Blocks>,
+    /// The blocks of the epoch table.
+    pub table: Vec<u32>,
+}
+
+/// The epoch table that a meta refers to, with its blocks.
+pub(super) fn read_table(forest: Forest<'_>, meta: &Meta) -> Result<(Vec<TableEntry>, Vec<u32>), Fault> {
+    let mut blocks = Vec::new();
+    let mut claim = |block| {
+        blocks.push(block);
+        Ok(())
+    };
+    let bytes = forest.read_blob(&meta.table, &mut claim).map_err(|fault| fault.within(|| "epoch table".into()))?;
+    let table = codec::decode_table(&bytes)?;
+    if table.last().map_or(0, |last| last.epoch.get()) != meta.newest.get() {
+        return Err(Fault::Corrupt("epoch table: its newest epoch is not the meta's".into()));
+    }
+    Ok((table, blocks))
+}
+
+/// Claims what the kept epochs reach: first `base`, then the others from the newest to the oldest, each what none
+/// before it had, so that it dies with the last epoch that needs it.
+pub(super) fn recover(
+    source: &dyn ReadAt,
+    geometry: Geometry,
+    table: &[TableEntry],
+    table_blocks: Vec<u32>,
+    base: u64,
+) -> Result<Recovered, Fault> {
+    let mut claiming =
+        Claiming { forest: Forest { source, geometry }, space: Space::new(geometry), taken: Blocks::default() };
+    table_blocks.iter().try_for_each(|block| claiming.node_once(*block))?;
+    let mut found = Recovered {
+        space: Space::new(geometry),
+        base: Ok(Base::default()),
+        dying: BTreeMap::new(),
+        table: table_blocks,
+    };
+    let (chosen, others): (Vec<&TableEntry>, Vec<&TableEntry>) =
+        table.iter().rev().partition(|entry| entry.epoch.get() == base);
+    for entry in chosen.into_iter().chain(others) {
+        let epoch = entry.epoch.get();
+        claiming.taken = Blocks::default();
+        if epoch == base {
+            match claiming.base(entry) {
+                Ok(base) => {
+                    found.base = Ok(base);
+                    continue;
+                }
+                Err(Fault::Corrupt(what)) => found.base = Err(what),
+                Err(other) => return Err(other),
+            }
+        } else {
+            match claiming.older(entry) {
+                // It will say so when it is read; what it still reaches stays until it expires.
+                Ok(()) | Err(Fault::Corrupt(_)) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        found.dying.insert(epoch, std::mem::take(&mut claiming.taken));
+    }
+    found.space = claiming.space;
+    Ok(found)
+}
+
+struct Claiming<'a> {
+    forest: Forest<'a>,
+    space: Space,
+    /// What the epoch at hand was the first to claim.
+    taken: Blocks,
+}
+
+impl Claiming<'_> {
+    fn node(&mut self, block: u32) -> Result<bool, Fault> {
+        let claim = self.space.claim_node(block);
+        if claim == Claim::Fresh {
+            self.taken.nodes.push(block);
+        }
+        judge(claim, block)
+    }
+
+    fn page(&mut self, block: u32) -> Result<bool, Fault> {
+        let claim = self.space.claim_page(block);
+        if claim == Claim::Fresh {
+            self.taken.pages.push(block);
+        }
+        judge(claim, block)
+    }
+
+    fn node_once(&mut self, block: u32) -> Result<(), Fault> {
+        if self.node(block)? { Ok(()) } else { Err(twice(block)) }
+    }
+
+    fn record(&mut self, entry: &TableEntry) -> Result<Vec<EntryRecord>, Fault> {
+        let forest = self.forest;
+        let bytes = forest.read_blob(&entry.record, &mut |block| self.node_once(block))?;
+        Ok(codec::decode(&bytes)?.entries)
+    }
+
+    fn base(&mut self, entry: &TableEntry) -> Result<Base, Fault> {
+        let entries = self.record(entry)?;
+        let mut base = Base { maps: HashMap::new(), record: self.taken.nodes.clone() };
+        for EntryRecord { operator, state, task, tasks, map, .. } in entries {
+            let Some(map) = map else { continue };
+            let pages = self.map(&map).map_err(|fault| fault.within(|| place(&operator, &state, task, tasks)))?;
+            base.maps.insert(Key { operator, state, task, tasks }, pages);
+        }
+        Ok(base)
+    }
+
+    fn map(&mut self, map: &MapRef) -> Result<PageMap, Fault> {
+        let forest = self.forest;
+        let mut adopting = Adopting { claiming: self, map: PageMap::default(), count: map.count.get() };
+        forest.walk(map.root, map.depth.get(), &mut adopting)?;
+        let mut pages = adopting.map;
+        pages.adopt_root(map)?;
+        Ok(pages)
+    }
+
+    fn older(&mut self, entry: &TableEntry) -> Result<(), Fault> {
+        let forest = self.forest;
+        for entry in self.record(entry)? {
+            if let Some(map) = entry.map {
+                forest.walk(map.root, map.depth.get(), &mut Sharing(self))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn judge(claim: Claim, block: u32) -> Result<bool, Fault> {
+    match claim {
+        Claim::Fresh => Ok(true),
+        Claim::Again => Ok(false),
+        Claim::Bad => Err(Fault::Corrupt(format!("block {block} is out of place"))),
+    }
+}
+
+fn twice(block: u32) -> Fault {
+    Fault::Corrupt(format!("block {block} is used twice"))
+}
+
+/// Reads the maps of the base: every block once.
+struct Adopting<'a, 'b> {
+    claiming: &'a mut Claiming<'b>,
+    map: PageMap,
+    count: u32,
+}
+
+impl Visit for Adopting<'_, '_> {
+    fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
+        self.claiming.node_once(block).map(|()| true)
+    }
+    fn node(&mut self, at: At, block: u32, slots: &Slots) -> Result<(), Fault> {
+        self.map.adopt(at, block, slots);
+        Ok(())
+    }
+    fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
+        if index >= u64::from(self.count) {
+            return Err(Fault::Corrupt(format!("page {index} of {}", self.count)));
+        }
+        if self.claiming.page(slot.block.get())? { Ok(()) } else { Err(twice(slot.block.get())) }
+    }
+}
+
+/// Reads the maps of another epoch: what a newer one shares is left out, with all that is below it.
+struct Sharing<'a, 'b>(&'a mut Claiming<'b>);
+
+impl Visit for Sharing<'_, '_> {
+    fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
+        self.0.node(block)
+    }
+    fn leaf(&mut self, _: u64, slot: Slot) -> Result<(), Fault> {
+        self.0.page(slot.block.get()).map(|_| ())
+    }
+    fn damaged(&mut self, _: At, fault: Fault) -> Result<(), Fault> {
+        // What lies beside the damage is kept: a tool may save it.
+        if matches!(fault, Fault::Corrupt(_)) { Ok(()) } else { Err(fault) }
+    }
+}

@@ -1,0 +1,175 @@
+//! Reading an epoch whole: every block is checked before anyone sees its bytes. It must not know what a page means.
+
+use super::codec::{self, EntryRecord, EpochRecord, place};
+use super::fault::{Fault, io};
+use super::format::{MapRef, Slot, TableEntry, offset_of};
+use super::sums::Sums;
+use super::tree::{At, Forest, Visit};
+use crate::page::PageId;
+use rayon::prelude::*;
+use std::collections::HashSet;
+
+/// An epoch as it was committed, all of it verified.
+#[derive(Debug)]
+pub struct Restored {
+    /// Its number.
+    pub epoch: u64,
+    /// As given to the commit.
+    pub header: Vec<u8>,
+    /// As given to the commit, in the same order; each holds its pages, and gives their memory back when dropped.
+    pub entries: Vec<RestoredEntry>,
+}
+
+/// One task's part of one state.
+#[derive(Debug)]
+pub struct RestoredEntry {
+    /// The operator as drawn.
+    pub operator: String,
+    /// The state within the operator.
+    pub state: String,
+    /// Which of the tasks.
+    pub task: u32,
+    /// How many tasks the operator had.
+    pub tasks: u32,
+    /// The layout of what is in the pages.
+    pub schema: Vec<u8>,
+    /// The small part of the state.
+    pub root: Vec<u8>,
+    /// The entry was committed with pages, even if there were none left.
+    pub paged: bool,
+    /// All page ids are below.
+    pub page_count: u32,
+    /// The size of every page.
+    pub page_bytes: u32,
+    ids: Vec<PageId>,
+    bytes: Vec<u8>,
+}
+
+impl RestoredEntry {
+    /// The pages, by ascending id.
+    pub fn pages(&self) -> impl ExactSizeIterator<Item = (PageId, &[u8])> {
+        self.ids.iter().copied().zip(self.bytes.chunks_exact(self.page_bytes as usize))
+    }
+}
+
+/// The record of an epoch.
+pub(super) fn read_record(forest: Forest<'_>, entry: &TableEntry) -> Result<EpochRecord, Fault> {
+    let mut seen = HashSet::new();
+    let mut once =
+        |block| if seen.insert(block) { Ok(()) } else { Err(Fault::Corrupt(format!("block {block} is used twice"))) };
+    let bytes = forest.read_blob(&entry.record, &mut once).map_err(|fault| fault.within(|| "record".into()))?;
+    let record = codec::decode(&bytes)?;
+    if record.epoch != entry.epoch.get() {
+        return Err(Fault::Corrupt(format!("its record is of epoch {}", record.epoch)));
+    }
+    Ok(record)
+}
+
+/// The pages of a map, by ascending id.
+pub(super) fn list_pages(forest: Forest<'_>, map: &MapRef) -> Result<Vec<(PageId, Slot)>, Fault> {
+    let mut listing = Listing { forest, map, seen: HashSet::new(), pages: Vec::new() };
+    forest.walk(map.root, map.depth.get(), &mut listing)?;
+    if listing.pages.len() as u64 != map.pages.get() {
+        return Err(Fault::Corrupt(format!("the map holds {} pages and not {}", listing.pages.len(), map.pages)));
+    }
+    Ok(listing.pages)
+}
+
+struct Listing<'a> {
+    forest: Forest<'a>,
+    map: &'a MapRef,
+    seen: HashSet<u32>,
+    pages: Vec<(PageId, Slot)>,
+}
+
+impl Visit for Listing<'_> {
+    fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
+        // A file that is made to hurt could refer to one node very often.
+        if self.seen.insert(block) { Ok(true) } else { Err(Fault::Corrupt(format!("block {block} is used twice"))) }
+    }
+    fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
+        let block = slot.block.get();
+        if index >= u64::from(self.map.count.get())
+            || !self.forest.geometry.holds_page(block)
+            || !self.seen.insert(block)
+        {
+            return Err(Fault::Corrupt(format!("page {index}: block {block} is out of place")));
+        }
+        self.pages.push((index as PageId, slot));
+        Ok(())
+    }
+}
+
+/// Reads and verifies an epoch.
+pub(super) fn read_epoch(forest: Forest<'_>, entry: &TableEntry, sums: &Sums) -> Result<Restored, Fault> {
+    let within = |fault: Fault| fault.within(|| format!("epoch {}", entry.epoch));
+    let record = read_record(forest, entry).map_err(within)?;
+    let mut entries = Vec::with_capacity(record.entries.len());
+    for entry in record.entries {
+        let name = place(&entry.operator, &entry.state, entry.task, entry.tasks);
+        entries.push(read_entry(forest, entry, sums).map_err(|fault| within(fault.within(|| name)))?);
+    }
+    Ok(Restored { epoch: record.epoch, header: record.header, entries })
+}
+
+fn read_entry(forest: Forest<'_>, entry: EntryRecord, sums: &Sums) -> Result<RestoredEntry, Fault> {
+    let page_bytes = forest.geometry.page_bytes as usize;
+    let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
+    let pages = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map))?;
+    let mut bytes = vec![0; pages.len() * page_bytes];
+    read_pages(forest, &pages, &mut bytes, sums)?;
+    Ok(RestoredEntry {
+        operator,
+        state,
+        task,
+        tasks,
+        schema,
+        root,
+        paged: map.is_some(),
+        page_count: map.map_or(0, |map| map.count.get()),
+        page_bytes: page_bytes as u32,
+        ids: pages.into_iter().map(|(id, _)| id).collect(),
+        bytes,
+    })
+}
+
+/// Pages read at a time, for one thread.
+const PAGES_A_PORTION: usize = 64;
+
+/// Reads the pages one after the other into `bytes`, and checks each.
+pub(super) fn read_pages(
+    forest: Forest<'_>,
+    pages: &[(PageId, Slot)],
+    bytes: &mut [u8],
+    sums: &Sums,
+) -> Result<(), Fault> {
+    let portion_bytes = PAGES_A_PORTION * forest.geometry.page_bytes as usize;
+    sums.install(bytes.len(), |parallel| {
+        if parallel {
+            let portions = bytes.par_chunks_mut(portion_bytes).zip(pages.par_chunks(PAGES_A_PORTION));
+            portions.try_for_each(|(bytes, pages)| read_portion(forest, pages, bytes))
+        } else {
+            let mut portions = bytes.chunks_mut(portion_bytes).zip(pages.chunks(PAGES_A_PORTION));
+            portions.try_for_each(|(bytes, pages)| read_portion(forest, pages, bytes))
+        }
+    })
+}
+
+fn read_portion(forest: Forest<'_>, mut pages: &[(PageId, Slot)], mut bytes: &mut [u8]) -> Result<(), Fault> {
+    let blocks = forest.geometry.blocks_per_page();
+    while let Some((_, first)) = pages.first() {
+        let follows = |(i, (_, slot)): &(usize, &(PageId, Slot))| {
+            slot.block.get() == first.block.get().wrapping_add(*i as u32 * blocks)
+        };
+        let run = pages.iter().enumerate().take_while(follows).count();
+        let (now, rest) = bytes.split_at_mut(run * forest.geometry.page_bytes as usize);
+        forest.source.read(offset_of(first.block.get()), now).map_err(io("read"))?;
+        for ((id, slot), page) in pages[..run].iter().zip(now.chunks(forest.geometry.page_bytes as usize)) {
+            if crc32c::crc32c(page) != slot.crc.get() {
+                return Err(Fault::Corrupt(format!("page {id} at block {}: checksum does not match", slot.block)));
+            }
+        }
+        (pages, bytes) = (&pages[run..], rest);
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! Which blocks of the file are taken, in memory only. A *frame* is room for one page; a frame may be split into nodes
+//! of one block each. It must not know what refers to a block, nor when it may be released.
+
+use super::format::Geometry;
+use std::collections::{BTreeSet, HashMap};
+
+/// Blocks that go together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blocks {
+    /// First blocks of pages.
+    pub pages: Vec<u32>,
+    /// Nodes, and blocks of small things.
+    pub nodes: Vec<u32>,
+}
+
+impl Blocks {
+    pub fn append(&mut self, mut other: Blocks) {
+        self.pages.append(&mut other.pages);
+        self.nodes.append(&mut other.nodes);
+    }
+}
+
+/// What claiming a block found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    Fresh,
+    /// Claimed before, for the same use.
+    Again,
+    /// Outside the segments, between two pages, or claimed for the other use.
+    Bad,
+}
+
+#[derive(Debug)]
+pub(super) struct Space {
+    geometry: Geometry,
+    /// One bit a frame; bits beyond the last frame are set.
+    taken: Vec<u64>,
+    free_frames: u32,
+    /// Where the search for a free frame goes on: runs come out in the order of the file.
+    cursor: u32,
+    /// The frames that are split, and which of their blocks are taken.
+    split: HashMap<u32, u16>,
+    /// Those of them that have room.
+    with_room: BTreeSet<u32>,
+    free_nodes: u32,
+}
+
+impl Space {
+    /// All blocks free.
+    pub fn new(geometry: Geometry) -> Self {
+        let none = Geometry { segments: 0, ..geometry };
+        let mut space = Self {
+            geometry: none,
+            taken: Vec::new(),
+            free_frames: 0,
+            cursor: 0,
+            split: HashMap::new(),
+            with_room: BTreeSet::new(),
+            free_nodes: 0,
+        };
+        space.grow(geometry.segments);
+        space
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The file has `segments` segments now.
+    pub fn grow(&mut self, segments: u32) {
+        let before = self.geometry.frames();
+        self.geometry.segments = segments;
+        let after = self.geometry.frames();
+        self.taken.resize((after as usize).div_ceil(64), !0);
+        (before..after).for_each(|frame| self.taken[frame as usize / 64] &= !(1 << (frame % 64)));
+        self.free_frames += after - before;
+    }
+
+    /// How many frames are lacking for so many pages and nodes.
+    pub fn lacking_frames(&self, pages: u64, nodes: u64) -> u64 {
+        let fresh =
+            nodes.saturating_sub(u64::from(self.free_nodes)).div_ceil(u64::from(self.geometry.blocks_per_page()));
+        (pages + fresh).saturating_sub(u64::from(self.free_frames))
+    }
+
+    /// A free page; the caller has made sure that there is one.
+    pub fn take_page(&mut self) -> u32 {
+        let frame = self.find_free().expect("space is reserved before a commit takes it");
+        self.set(frame);
+        self.cursor = frame + 1;
+        self.block_of(frame)
+    }
+
+    /// A free node; the caller has made sure that there is one.
+    pub fn take_node(&mut self) -> u32 {
+        let frame = self.with_room.first().copied().unwrap_or_else(|| {
+            let block = self.take_page();
+            let frame = self.frame_of(block);
+            self.split_frame(frame);
+            frame
+        });
+        let within = self.split[&frame].trailing_ones();
+        let block = self.block_of(frame) + within;
+        self.set_node(frame, within);
+        block
+    }
+
+    pub fn release(&mut self, blocks: &Blocks) {
+        blocks.pages.iter().for_each(|block| self.release_frame(self.frame_of(*block)));
+        blocks.nodes.iter().for_each(|block| self.release_node(*block));
+    }
+
+    fn release_frame(&mut self, frame: u32) {
+        let (word, bit) = (frame as usize / 64, 1 << (frame % 64));
+        assert!(self.taken[word] & bit != 0, "a free page was released");
+        self.taken[word] &= !bit;
+        self.free_frames += 1;
+    }
+
+    fn release_node(&mut self, block: u32) {
+        let (frame, within) = (self.frame_of(block), self.within(block));
+        let mask = self.split.get_mut(&frame).expect("a free node was released");
+        assert!(*mask & 1 << within != 0, "a free node was released");
+        *mask &= !(1 << within);
+        self.free_nodes += 1;
+        self.with_room.insert(frame);
+        if *mask == 0 {
+            self.split.remove(&frame);
+            self.with_room.remove(&frame);
+            self.free_nodes -= self.geometry.blocks_per_page();
+            self.release_frame(frame);
+        }
+    }
+
+    pub fn claim_page(&mut self, block: u32) -> Claim {
+        if !self.geometry.holds_page(block) {
+            return Claim::Bad;
+        }
+        let frame = self.frame_of(block);
+        match (self.is_taken(frame), self.split.contains_key(&frame)) {
+            (_, true) => Claim::Bad,
+            (true, _) => Claim::Again,
+            (false, _) => {
+                self.set(frame);
+                Claim::Fresh
+            }
+        }
+    }
+
+    pub fn claim_node(&mut self, block: u32) -> Claim {
+        if !self.geometry.holds_node(block) {
+            return Claim::Bad;
+        }
+        let (frame, within) = (self.frame_of(block), self.within(block));
+        match self.split.get(&frame) {
+            Some(mask) if mask & 1 << within != 0 => return Claim::Again,
+            Some(_) => {}
+            None if self.is_taken(frame) => return Claim::Bad,
+            None => {
+                self.set(frame);
+                self.split_frame(frame);
+            }
+        }
+        self.set_node(frame, within);
+        Claim::Fresh
+    }
+
+    /// Frames that are free, hold a page, are split; nodes that are taken.
+    pub fn counts(&self) -> (u32, u32, u32, u32) {
+        let split = self.split.len() as u32;
+        let nodes = self.split.values().map(|mask| mask.count_ones()).sum();
+        (self.free_frames, self.geometry.frames() - self.free_frames - split, split, nodes)
+    }
+
+    /// Every block that is taken.
+    pub fn blocks_taken(&self) -> Vec<u32> {
+        let per_page = self.geometry.blocks_per_page();
+        let frames = (0..self.geometry.frames()).filter(|frame| self.is_taken(*frame));
+        let blocks = frames.flat_map(|frame| {
+            let mask = self.split.get(&frame).copied().unwrap_or(!0);
+            (0..per_page).filter(move |within| mask & 1 << within != 0).map(move |within| self.block_of(frame) + within)
+        });
+        blocks.collect()
+    }
+
+    /// The same blocks are taken for the same uses.
+    pub fn same_as(&self, other: &Space) -> bool {
+        self.geometry == other.geometry && self.taken == other.taken && self.split == other.split
+    }
+
+    fn split_frame(&mut self, frame: u32) {
+        self.split.insert(frame, 0);
+        self.with_room.insert(frame);
+        self.free_nodes += self.geometry.blocks_per_page();
+    }
+
+    fn set_node(&mut self, frame: u32, within: u32) {
+        let mask = self.split.get_mut(&frame).expect("the frame is split");
+        *mask |= 1 << within;
+        self.free_nodes -= 1;
+        if mask.count_ones() == self.geometry.blocks_per_page() {
+            self.with_room.remove(&frame);
+        }
+    }
+
+    fn set(&mut self, frame: u32) {
+        self.taken[frame as usize / 64] |= 1 << (frame % 64);
+        self.free_frames -= 1;
+    }
+
+    fn is_taken(&self, frame: u32) -> bool {
+        self.taken[frame as usize / 64] & 1 << (frame % 64) != 0
+    }
+
+    fn frame_of(&self, block: u32) -> u32 {
+        (block - Geometry::FIRST_BLOCK) / self.geometry.blocks_per_page()
+    }
+
+    fn within(&self, block: u32) -> u32 {
+        (block - Geometry::FIRST_BLOCK) % self.geometry.blocks_per_page()
+    }
+
+    fn block_of(&self, frame: u32) -> u32 {
+        Geometry::FIRST_BLOCK + frame * self.geometry.blocks_per_page()
+    }
+
+    /// The next free frame from the cursor on, round the end.
+    fn find_free(&self) -> Option<u32> {
+        let words = self.taken.len();
+        if words == 0 {
+            return None;
+        }
+        let first = self.cursor as usize / 64;
+        let below = |bits: u32| if bits == 0 { 0 } else { !0 >> (64 - bits) };
+        for step in 0..=words {
+            let at = (first + step) % words;
+            let mask = if step == 0 { below(self.cursor % 64) } else { 0 };
+            let free = !(self.taken[at] | mask);
+            if free != 0 {
+                return Some(at as u32 * 64 + free.trailing_zeros());
+            }
+        }
+        None
+    }
+}

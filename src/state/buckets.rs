@@ -1,0 +1,306 @@
+//! The table without types: hashes and encoded keys and values, in buckets of pages. It knows no Rust type and no scan.
+
+use super::directory::Directory;
+use super::entry::{ENTRY_BYTES, Entry, KEY_LONG, LongRef, VALUE_LONG};
+use super::groups::Shape;
+use super::head::{HEAD_BYTES, Head, u16_at};
+use super::{HashRange, Hasher, StateError, long};
+use crate::page::{PageId, Pages};
+
+/// What is in the slots of a table's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Key and value, of so many bytes.
+    Fixed { key_bytes: usize, value_bytes: usize },
+    /// The offset of an entry in the page's heap.
+    Heap,
+}
+
+/// Bytes of a slot that refers to the heap.
+const OFFSET_BYTES: usize = 2;
+
+impl Layout {
+    /// Follows from the widths of key and value (None: variable) and the size of a page: part of the format.
+    pub fn of(page_bytes: usize, key_bytes: Option<usize>, value_bytes: Option<usize>) -> Self {
+        match (key_bytes, value_bytes) {
+            (Some(key_bytes), Some(value_bytes)) if Shape::filling(page_bytes, key_bytes + value_bytes).groups > 0 => {
+                Self::Fixed { key_bytes, value_bytes }
+            }
+            _ => Self::Heap,
+        }
+    }
+
+    /// How the groups of a page lie that has so many of them.
+    pub fn shape(self, groups: usize) -> Shape {
+        let slot_bytes = match self {
+            Self::Fixed { key_bytes, value_bytes } => key_bytes + value_bytes,
+            Self::Heap => OFFSET_BYTES,
+        };
+        Shape { groups, slot_bytes }
+    }
+
+    /// How the groups of this page lie.
+    #[inline]
+    pub fn shape_of(self, page: &[u8]) -> Shape {
+        self.shape(usize::from(u16_at(page, 2)))
+    }
+
+    /// The entry that a slot holds or refers to.
+    #[inline]
+    pub fn entry(self, page: &[u8], slot: usize) -> Entry<'_> {
+        match self {
+            Self::Fixed { key_bytes, value_bytes } => {
+                let (key, rest) = page[slot..].split_at(key_bytes);
+                Entry::fixed(key, &rest[..value_bytes])
+            }
+            Self::Heap => Entry::load(page, usize::from(u16_at(page, slot))),
+        }
+    }
+
+    /// All entries of a page.
+    pub fn entries(self, page: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+        self.shape_of(page).taken(page).map(move |slot| self.entry(page, slot))
+    }
+
+    /// Whether a page takes another entry of so many bytes.
+    pub fn has_room(self, page: &[u8], bytes: usize) -> bool {
+        let (head, shape) = (Head::load(page), self.shape_of(page));
+        let in_heap = self != Self::Heap || head.heap_low as usize >= shape.end() + bytes;
+        (head.count as usize) < shape.limit() && in_heap
+    }
+
+    /// Adds an entry to a page that has room for it.
+    pub fn add(self, page: &mut [u8], hash: u64, entry: &Entry<'_>) {
+        let slot = self.shape_of(page).claim(page, hash);
+        let mut head = Head::load(page);
+        if let Self::Fixed { key_bytes, value_bytes } = self {
+            page[slot..slot + key_bytes].copy_from_slice(entry.key);
+            page[slot + key_bytes..slot + key_bytes + value_bytes].copy_from_slice(entry.value);
+        } else {
+            head.heap_low -= entry.bytes() as u32;
+            entry.store(page, head.heap_low as usize);
+            page[slot..slot + OFFSET_BYTES].copy_from_slice(&(head.heap_low as u16).to_le_bytes());
+        }
+        head.count += 1;
+        head.long_entries += u32::from(entry.flags != 0);
+        head.store(page);
+    }
+
+    /// Takes an entry out of a page.
+    fn cut(self, page: &mut [u8], hash: u64, slot: usize) {
+        let mut head = Head::load(page);
+        let entry = self.entry(page, slot);
+        head.count -= 1;
+        head.long_entries -= u32::from(entry.flags != 0);
+        if self == Self::Heap {
+            head.heap_dead += entry.bytes() as u32;
+            if head.count == 0 {
+                (head.heap_low, head.heap_dead) = (page.len() as u32, 0);
+            }
+        }
+        self.shape_of(page).release(page, hash, slot);
+        head.store(page);
+    }
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub page: PageId,
+    /// Offset of the slot.
+    pub slot: usize,
+}
+
+pub(super) struct Buckets {
+    pub pages: Pages,
+    pub directory: Directory,
+    pub layout: Layout,
+    pub hasher: Hasher,
+    pub range: HashRange,
+    /// Entries.
+    pub len: u64,
+    /// Buckets: what the directory points to.
+    pub buckets: u64,
+    /// A page that is being taken apart.
+    pub copy: Vec<u8>,
+}
+
+impl Buckets {
+    /// The longest key that lies in its bucket's page. With `value_bytes_max` it is small enough that an empty page takes
+    /// any entry, whatever the number of its groups.
+    #[inline]
+    pub fn key_bytes_max(&self) -> usize {
+        self.pages.page_bytes() / 8
+    }
+
+    /// The longest value that lies in its bucket's page.
+    #[inline]
+    pub fn value_bytes_max(&self) -> usize {
+        self.pages.page_bytes() / 4
+    }
+
+    /// The hash of an entry's key.
+    pub fn hash_of(&self, entry: &Entry<'_>) -> u64 {
+        entry.long_key_hash().unwrap_or_else(|| self.hasher.hash_bytes(entry.key))
+    }
+
+    /// Looks a key up in all pages of its bucket.
+    pub fn locate(&self, hash: u64, key: &[u8]) -> Option<Place> {
+        let mut next = Some(self.directory.bucket_of(hash));
+        while let Some(id) = next {
+            let page = self.pages.read(id);
+            let is_key = |slot| {
+                let entry = self.layout.entry(page, slot);
+                match entry.long_key() {
+                    Some(long) => entry.long_key_hash() == Some(hash) && long::equals(&self.pages, long, key),
+                    None => entry.key == key,
+                }
+            };
+            if let Some(slot) = self.layout.shape_of(page).find(page, hash, is_key) {
+                return Some(Place { page: id, slot });
+            }
+            next = Head::load(page).next;
+        }
+        None
+    }
+
+    /// The entry at a place.
+    pub fn entry(&self, place: Place) -> Entry<'_> {
+        self.layout.entry(self.pages.read(place.page), place.slot)
+    }
+
+    /// Puts the encoding of an entry's value into `out`.
+    pub fn read_value(&self, place: Place, out: &mut Vec<u8>) -> Result<(), StateError> {
+        out.clear();
+        let entry = self.entry(place);
+        match entry.long_value() {
+            Some(long) => long::read(&self.pages, long, out),
+            None => {
+                out.extend_from_slice(entry.value);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sets the value of a key. If pages run out, nothing has changed.
+    pub fn put(&mut self, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        let place = self.locate(hash, key);
+        if let Some(place) = place
+            && self.overwrite(place, value)?
+        {
+            return Ok(());
+        }
+        let mut long = Vec::new();
+        let result = self.put_anew(place, hash, key, value, &mut long);
+        if result.is_err() {
+            long.into_iter().for_each(|long| long::free(&mut self.pages, long));
+        }
+        result
+    }
+
+    /// Writes a value over the one that is there, if it fits.
+    fn overwrite(&mut self, place: Place, value: &[u8]) -> Result<bool, StateError> {
+        let (layout, value_bytes_max) = (self.layout, self.value_bytes_max());
+        self.pages.write(place.page)?;
+        let Layout::Heap = layout else {
+            let page = self.pages.write(place.page)?;
+            let at = place.slot + layout.entry(page, place.slot).key.len();
+            page[at..at + value.len()].copy_from_slice(value);
+            return Ok(true);
+        };
+        let entry = self.entry(place);
+        let part = match entry.long_value() {
+            Some(long) if value.len() > value_bytes_max => long::write(&mut self.pages, Some(long), value)?.part(),
+            None if value.len() <= entry.value_room.min(value_bytes_max) => {
+                overwrite_part(self.pages.write(place.page)?, place.slot, value);
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        overwrite_part(self.pages.write(place.page)?, place.slot, &part);
+        Ok(true)
+    }
+
+    /// Adds an entry, in place of the one at `place` if there is one. Long parts that were made on the way go to `long`.
+    fn put_anew(
+        &mut self,
+        place: Option<Place>,
+        hash: u64,
+        key: &[u8],
+        value: &[u8],
+        long: &mut Vec<LongRef>,
+    ) -> Result<(), StateError> {
+        let mut flags = 0;
+        let (key_part, value_part);
+        // Values that have grown once will grow again.
+        let room = if place.is_some() { value.len() + value.len() / 2 } else { value.len() };
+        let mut entry = Entry { key, value, value_room: room.min(self.value_bytes_max()), flags: 0 };
+        if self.layout == Layout::Heap && key.len() > self.key_bytes_max() {
+            flags |= KEY_LONG;
+            key_part = match place {
+                Some(place) => self.entry(place).key.try_into().expect("a long key's part"),
+                None => {
+                    let key = long::write(&mut self.pages, None, key)?;
+                    long.push(key);
+                    key.key_part(hash)
+                }
+            };
+            entry.key = &key_part;
+        }
+        if self.layout == Layout::Heap && value.len() > self.value_bytes_max() {
+            flags |= VALUE_LONG;
+            let value = long::write(&mut self.pages, None, value)?;
+            long.push(value);
+            value_part = value.part();
+            (entry.value, entry.value_room) = (&value_part, value_part.len());
+        }
+        entry.flags = flags;
+        let page = self.ensure_room(hash, entry.bytes())?;
+        if place.is_some() {
+            self.cut_old(hash, key)?;
+        } else {
+            self.len += 1;
+        }
+        // Cannot fail: `ensure_room` has written to the page in this epoch.
+        self.layout.add(self.pages.write(page)?, hash, &entry);
+        Ok(())
+    }
+
+    /// Takes out an entry that another one is to replace: a long key stays, a long value goes.
+    fn cut_old(&mut self, hash: u64, key: &[u8]) -> Result<(), StateError> {
+        let place = self.locate(hash, key).expect("making room loses no entry");
+        let long_value = self.entry(place).long_value();
+        self.layout.cut(self.pages.write(place.page)?, hash, place.slot);
+        if let Some(long) = long_value {
+            long::free(&mut self.pages, long);
+        }
+        Ok(())
+    }
+
+    /// Takes an entry out of the table. If pages run out, nothing has changed.
+    pub fn remove(&mut self, hash: u64, place: Place) -> Result<(), StateError> {
+        let page = self.pages.write(place.page)?;
+        let entry = self.layout.entry(page, place.slot);
+        let long = [entry.long_key(), entry.long_value()];
+        self.layout.cut(page, hash, place.slot);
+        long.into_iter().flatten().for_each(|long| long::free(&mut self.pages, long));
+        self.len -= 1;
+        Ok(())
+    }
+}
+
+/// Sets the value part of an entry that has room for it.
+pub(super) fn overwrite_part(page: &mut [u8], slot: usize, value: &[u8]) {
+    let at = usize::from(u16_at(page, slot));
+    let value_at = at + ENTRY_BYTES + usize::from(u16_at(page, at));
+    page[at + 2..at + 4].copy_from_slice(&(value.len() as u16).to_le_bytes());
+    page[value_at..value_at + value.len()].copy_from_slice(value);
+}
+
+/// How many groups a page should have if its entries are like these: slots and heap are then used up together.
+pub(super) fn groups_for(page_bytes: usize, count: usize, heap_bytes: usize) -> usize {
+    let entry_bytes = heap_bytes.checked_div(count).unwrap_or(32).max(ENTRY_BYTES);
+    // Of seven slots six are used; four bytes are a sixth of a group.
+    let entries = (page_bytes - HEAD_BYTES) / (entry_bytes + Shape::stride(OFFSET_BYTES) / 6);
+    entries / 6 + 1
+}

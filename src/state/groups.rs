@@ -1,0 +1,159 @@
+//! The hash table inside a page: groups of seven slots. It knows where slots are and which may hold a hash, not what is
+//! in them.
+//!
+//! A group is a word of eight bytes and seven slots. The low seven bytes of the word are the slots' tags: 0 for an empty
+//! slot, else 128 + 7 bits of the hash. The highest byte counts the entries that wanted this group, or passed it,
+//! and stand in a later one (255: so many or more): where it is 0 a look-up may stop, and nothing needs a tombstone. The
+//! idea of that count is from F14 (Bronson and Shi, Facebook, 2019).
+
+use super::head::HEAD_BYTES;
+
+/// Slots of a group.
+pub(super) const LANES: usize = 7;
+const WORD_BYTES: usize = 8;
+const ONES: u64 = 0x0001_0101_0101_0101;
+const HIGHS: u64 = ONES << 7;
+const PASSED_SHIFT: u32 = 56;
+/// A count that has reached this stays until the page is built anew.
+const PASSED_MAX: u64 = 255;
+
+/// How the groups of a page lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub groups: usize,
+    pub slot_bytes: usize,
+}
+
+impl Shape {
+    /// Bytes from one group to the next: rounded up to whole cache lines where that wastes at most an eighth.
+    #[inline]
+    pub const fn stride(slot_bytes: usize) -> usize {
+        let bytes = WORD_BYTES + LANES * slot_bytes;
+        let lines = bytes.next_multiple_of(64);
+        if lines - bytes <= bytes / 8 { lines } else { bytes.next_multiple_of(8) }
+    }
+
+    /// As many groups as a page takes.
+    pub const fn filling(page_bytes: usize, slot_bytes: usize) -> Self {
+        Self { groups: (page_bytes - HEAD_BYTES) / Self::stride(slot_bytes), slot_bytes }
+    }
+
+    /// How many entries a page takes before look-ups get long.
+    pub const fn limit(&self) -> usize {
+        let slots = self.groups * LANES;
+        slots - slots / 8
+    }
+
+    /// Whether so many groups (at least one) fit in a page.
+    pub const fn is_within(&self, page_bytes: usize) -> bool {
+        self.groups > 0 && self.end() <= page_bytes
+    }
+
+    /// Where the groups end.
+    pub const fn end(&self) -> usize {
+        HEAD_BYTES + self.groups * Self::stride(self.slot_bytes)
+    }
+
+    /// Where the group begins that a hash wants.
+    #[inline]
+    pub fn home(&self, hash: u64) -> usize {
+        // The low half of the hash: the directory uses the high one.
+        let group = (u64::from(hash as u32) * self.groups as u64) >> 32;
+        HEAD_BYTES + group as usize * Self::stride(self.slot_bytes)
+    }
+
+    #[inline]
+    fn following(&self, group: usize) -> usize {
+        let next = group + Self::stride(self.slot_bytes);
+        if next >= self.end() { HEAD_BYTES } else { next }
+    }
+
+    #[inline]
+    fn slot(&self, group: usize, lane: u32) -> usize {
+        group + WORD_BYTES + lane as usize * self.slot_bytes
+    }
+
+    /// The slot (by its offset in the page) for which `is_key` says so, among those that may hold the hash.
+    #[inline]
+    pub fn find(&self, page: &[u8], hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Option<usize> {
+        let tags = u64::from(tag(hash)) * ONES;
+        let mut group = self.home(hash);
+        for _ in 0..self.groups {
+            let word = word_at(page, group);
+            let differ = word ^ tags;
+            // Bytes that are zero; above one that is, a byte of 1 may look so too, and the key will tell.
+            let mut hits = differ.wrapping_sub(ONES) & !differ & HIGHS;
+            while hits != 0 {
+                let slot = self.slot(group, hits.trailing_zeros() / 8);
+                if is_key(slot) {
+                    return Some(slot);
+                }
+                hits &= hits - 1;
+            }
+            if word >> PASSED_SHIFT == 0 {
+                return None;
+            }
+            group = self.following(group);
+        }
+        None
+    }
+
+    /// Takes a free slot for a hash. The page has one: it holds fewer entries than [`Shape::limit`].
+    pub fn claim(&self, page: &mut [u8], hash: u64) -> usize {
+        let mut group = self.home(hash);
+        for _ in 0..self.groups {
+            let word = word_at(page, group);
+            let free = !word & HIGHS;
+            if free != 0 {
+                let lane = free.trailing_zeros() / 8;
+                page[group + lane as usize] = tag(hash);
+                return self.slot(group, lane);
+            }
+            if word >> PASSED_SHIFT < PASSED_MAX {
+                page[group + LANES] += 1;
+            }
+            group = self.following(group);
+        }
+        unreachable!("a page with all slots taken was asked for one more")
+    }
+
+    /// Empties the slot that `find` or `claim` gave for this hash.
+    pub fn release(&self, page: &mut [u8], hash: u64, slot: usize) {
+        let stride = Self::stride(self.slot_bytes);
+        let index = (slot - HEAD_BYTES) / stride;
+        let group = HEAD_BYTES + index * stride;
+        page[group + self.lane(slot - group)] = 0;
+        let mut passed = self.home(hash);
+        while passed != group {
+            let count = &mut page[passed + LANES];
+            if u64::from(*count) < PASSED_MAX {
+                *count = count.saturating_sub(1);
+            }
+            passed = self.following(passed);
+        }
+    }
+
+    fn lane(&self, in_group: usize) -> usize {
+        // Slots of no bytes all stand in one place; only a table of one key has them.
+        (in_group - WORD_BYTES).checked_div(self.slot_bytes).unwrap_or(0)
+    }
+
+    /// The slots that are taken.
+    pub fn taken(self, page: &[u8]) -> impl Iterator<Item = usize> {
+        (0..self.groups).flat_map(move |index| {
+            let group = HEAD_BYTES + index * Self::stride(self.slot_bytes);
+            let word = word_at(page, group);
+            (0..LANES as u32).filter(move |lane| word >> (8 * lane) & 0x80 != 0).map(move |lane| self.slot(group, lane))
+        })
+    }
+}
+
+#[inline]
+fn tag(hash: u64) -> u8 {
+    hash as u8 | 0x80
+}
+
+#[inline]
+fn word_at(page: &[u8], group: usize) -> u64 {
+    u64::from_le_bytes(page[group..group + WORD_BYTES].try_into().expect("eight bytes"))
+}

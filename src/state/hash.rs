@@ -1,0 +1,82 @@
+//! The hash that says where a key belongs: which task, which page, which slot. Its name and seed are stored in every
+//! snapshot, so it must never change: rapidhash v3 (Nicolas De Carli, 2025) of the key's encoding.
+
+use crate::record::Record;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline, rapidhash_v3_nano_inline};
+
+/// What a snapshot calls this function.
+pub const HASH_NAME: &str = "rapidhash-v3";
+
+/// Keys of a fixed layout up to this size are hashed on the stack.
+pub(super) const SMALL_KEY_BYTES: usize = 16;
+
+/// Hashes keys. All hashers of one seed agree, on every machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Hasher {
+    seed: u64,
+    secrets: RapidSecrets,
+    /// Tests make keys collide by it.
+    #[cfg(test)]
+    pub(super) mask: u64,
+}
+
+impl Hasher {
+    /// The hasher of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            secrets: RapidSecrets::seed_cpp(seed),
+            #[cfg(test)]
+            mask: u64::MAX,
+        }
+    }
+
+    /// What it was made from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The hash of a key. `scratch` is used for keys that have to be encoded in memory first.
+    #[inline]
+    pub fn hash<K: Record>(&self, key: &K, scratch: &mut Vec<u8>) -> u64 {
+        match K::WIDTH {
+            Some(width) if width <= SMALL_KEY_BYTES => {
+                let mut bytes = [0; SMALL_KEY_BYTES];
+                key.store(&mut bytes[..width]);
+                self.hash_bytes(&bytes[..width])
+            }
+            _ => {
+                scratch.clear();
+                key.encode(scratch);
+                self.hash_bytes(scratch)
+            }
+        }
+    }
+
+    /// The hash of a key's encoding.
+    #[inline]
+    pub fn hash_bytes(&self, key: &[u8]) -> u64 {
+        // The nano form is the same function up to 48 bytes, and small enough to inline.
+        let hash = if key.len() <= SMALL_KEY_BYTES {
+            rapidhash_v3_nano_inline::<true, false>(key, &self.secrets)
+        } else {
+            self.hash_long(key)
+        };
+        #[cfg(test)]
+        return hash & self.mask;
+        #[cfg(not(test))]
+        hash
+    }
+
+    #[inline(never)]
+    fn hash_long(&self, key: &[u8]) -> u64 {
+        rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
+    }
+}
+
+impl Default for Hasher {
+    /// A seed that never changes.
+    fn default() -> Self {
+        Self::new(0x5350_5249_4e47_0001)
+    }
+}

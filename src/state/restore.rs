@@ -1,0 +1,306 @@
+//! Out of snapshots: checking what a table has left, adopting it, or dealing it out anew. What comes in has passed its
+//! checksums, but it is checked again so far that nothing behind this door can panic or loop on it.
+
+use super::buckets::{Buckets, Layout};
+use super::directory::{DEPTH_MAX, Directory};
+use super::entry::{ENTRY_BYTES, Entry, KEY_LONG, LongRef, VALUE_LONG};
+use super::groups::Shape;
+use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG, u16_at};
+use super::long::{self, Source};
+use super::room::Region;
+use super::root::Root;
+use super::scan::{whole_key, whole_value};
+use super::{Hasher, StateError};
+use crate::page::{PageId, Pages, Pool};
+use std::collections::{HashMap, HashSet};
+
+/// Page ids are below this: a wrong one must not make a huge side table.
+const IDS_MAX: PageId = 1 << 28;
+
+/// What one task's table has left in a snapshot.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// Its root.
+    pub root: &'a [u8],
+    /// All its pages.
+    pub pages: Vec<(PageId, &'a [u8])>,
+}
+
+/// A part whose structure has been checked.
+struct Checked<'a> {
+    root: Root,
+    layout: Layout,
+    pages: HashMap<PageId, &'a [u8]>,
+    /// First pages of all buckets.
+    buckets: Vec<PageId>,
+}
+
+impl Source for Checked<'_> {
+    fn page(&self, id: PageId) -> Option<&[u8]> {
+        self.pages.get(&id).copied()
+    }
+}
+
+impl Buckets {
+    /// Fills an empty table whose directory is all holes. See [`super::Table::restore`].
+    pub fn restore(
+        mut self,
+        pool: &Pool,
+        key_bytes: Option<usize>,
+        value_bytes: Option<usize>,
+        parts: &[Part<'_>],
+    ) -> Result<Self, StateError> {
+        let mut checked = Vec::new();
+        for part in parts {
+            let root = Root::decode(part.root)?;
+            if (root.key_bytes, root.value_bytes, root.seed) != (key_bytes, value_bytes, self.hasher.seed()) {
+                let what = format!(
+                    "it has keys of {:?} and values of {:?} bytes and hash seed {:#x}, the job has {key_bytes:?}, \
+                     {value_bytes:?} and {:#x}",
+                    root.key_bytes,
+                    root.value_bytes,
+                    root.seed,
+                    self.hasher.seed()
+                );
+                return Err(StateError::Mismatch { what });
+            }
+            if root.range.meets(&self.range) {
+                checked.push(Checked::new(root, part, self.hasher)?);
+            }
+        }
+        match checked.as_slice() {
+            [part] if part.root.range == self.range && part.root.page_bytes as usize == pool.page_bytes() => {
+                self.adopt(pool, part)?;
+            }
+            parts => self.deal_out(parts)?,
+        }
+        Ok(self)
+    }
+
+    /// Takes a part as it is.
+    fn adopt(&mut self, pool: &Pool, part: &Checked<'_>) -> Result<(), StateError> {
+        self.buckets = part.buckets.len() as u64;
+        for &id in &part.buckets {
+            let head = Head::load(part.pages[&id]);
+            if !Directory::admits(self.range, u32::from(head.depth), self.buckets) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix of {} bits", head.depth)));
+            }
+            if !self.directory.point(head.prefix, u32::from(head.depth), id) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
+            }
+        }
+        if let Some((prefix, depth)) = self.directory.holes().first() {
+            return Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")));
+        }
+        self.pages = Pages::restore(pool, part.pages.iter().map(|(&id, &bytes)| (id, bytes)))?;
+        self.len = part.root.len;
+        Ok(())
+    }
+
+    /// Copies what of the parts lies in the table's range: page by page where a page lies in it wholly and can be copied
+    /// without looking at its entries, else entry by entry.
+    fn deal_out(&mut self, parts: &[Checked<'_>]) -> Result<(), StateError> {
+        let range = self.range;
+        // A page on the edge of its old range has a prefix that a neighbour's page may have too.
+        let is_whole = |part: &Checked<'_>, id| {
+            let hashes = part.region(id).hashes();
+            range.covers(&hashes) && part.root.range.covers(&hashes)
+        };
+        let buckets = parts.iter().flat_map(|part| part.buckets.iter().map(move |&id| (part, id)));
+        let (whole, mut by_entry): (Vec<_>, Vec<_>) = buckets
+            .filter(|&(part, id)| part.region(id).hashes().meets(&range))
+            .partition(|&(part, id)| is_whole(part, id));
+        let depths: Vec<_> = whole.iter().map(|&(part, id)| part.region(id).depth).collect();
+        let deepest = self.deepest(&depths);
+        for (part, id) in whole {
+            if part.region(id).depth > deepest || !self.take_over(part, id)? {
+                by_entry.push((part, id));
+            }
+        }
+        for (prefix, depth) in self.directory.holes() {
+            self.new_bucket(Region { prefix, depth })?;
+        }
+        by_entry.into_iter().try_for_each(|(part, id)| self.deal_out_entries(part, id))
+    }
+
+    /// The greatest depth for which the buckets up to it make up for the size of the directory.
+    fn deepest(&self, depths: &[u32]) -> u32 {
+        let up_to = |depth: u32| depths.iter().filter(|&&other| other <= depth).count() as u64;
+        (1..=DEPTH_MAX).rev().find(|&depth| Directory::admits(self.range, depth, up_to(depth))).unwrap_or(1)
+    }
+
+    /// Makes a bucket in the place of an old one. Says whether the entries have come with it.
+    fn take_over(&mut self, part: &Checked<'_>, id: PageId) -> Result<bool, StateError> {
+        let (page, region) = (part.pages[&id], part.region(id));
+        if !self.new_bucket(region)? {
+            return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
+        }
+        let head = Head::load(page);
+        if head.next.is_some() || head.long_entries > 0 || page.len() != self.pages.page_bytes() {
+            return Ok(false);
+        }
+        self.pages.write(self.directory.bucket_of(region.prefix))?.copy_from_slice(page);
+        self.len += u64::from(head.count);
+        Ok(true)
+    }
+
+    /// Copies the entries of a bucket that are ours.
+    fn deal_out_entries(&mut self, part: &Checked<'_>, bucket: PageId) -> Result<(), StateError> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for id in long::chain(part, bucket) {
+            for entry in part.layout.entries(part.pages[&id]) {
+                let hash = self.hash_of(&entry);
+                if self.range.contains(hash) {
+                    let key = whole_key(part, &entry, &mut key)?;
+                    self.put(hash, key, whole_value(part, &entry, &mut value)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Checked<'a> {
+    /// Every page is reached exactly once, from the buckets; every offset lies within its page; every entry belongs to
+    /// its bucket; and there are as many entries as the root says.
+    fn new(root: Root, part: &Part<'a>, hasher: Hasher) -> Result<Self, StateError> {
+        let layout = Layout::of(root.page_bytes as usize, root.key_bytes, root.value_bytes);
+        let mut pages = HashMap::with_capacity(part.pages.len());
+        for &(id, page) in &part.pages {
+            if id >= IDS_MAX || page.len() != root.page_bytes as usize || pages.insert(id, page).is_some() {
+                return Err(StateError::corrupt(format!("page {id} has a wrong size or id, or is there twice")));
+            }
+        }
+        let mut buckets: Vec<_> = part.pages.iter().filter(|(_, page)| page[0] == BUCKET).map(|&(id, _)| id).collect();
+        buckets.sort_by_key(|id| Head::load(pages[id]).prefix);
+        let this = Self { root, layout, pages, buckets };
+        let mut seen = HashSet::with_capacity(this.pages.len());
+        let mut count = 0;
+        for &bucket in &this.buckets {
+            count += this.check_bucket(bucket, hasher, &mut seen)?;
+        }
+        if seen.len() != this.pages.len() || count != root.len {
+            let what = format!(
+                "{} of {} pages and {count} of {} entries can be reached",
+                seen.len(),
+                this.pages.len(),
+                root.len
+            );
+            return Err(StateError::corrupt(what));
+        }
+        Ok(this)
+    }
+
+    /// What the header of a bucket's page says.
+    fn region(&self, bucket: PageId) -> Region {
+        let head = Head::load(self.pages[&bucket]);
+        Region { prefix: head.prefix, depth: u32::from(head.depth) }
+    }
+
+    /// Checks all pages of a bucket, and says how many entries they have.
+    fn check_bucket(&self, bucket: PageId, hasher: Hasher, seen: &mut HashSet<PageId>) -> Result<u64, StateError> {
+        let region = self.region(bucket);
+        let is_sane = region.depth <= DEPTH_MAX
+            && region.hashes().start == region.prefix
+            && region.hashes().meets(&self.root.range);
+        if !is_sane {
+            return Err(StateError::corrupt(format!("page {bucket} has a prefix that cannot be: {region:?}")));
+        }
+        let mut count = 0;
+        let (mut next, mut kind) = (Some(bucket), BUCKET);
+        while let Some(id) = next {
+            let page = self.step(id, kind, seen)?;
+            self.check_page(id, page)?;
+            for entry in self.layout.entries(page) {
+                self.check_entry(id, &entry, region, hasher, seen)?;
+                count += 1;
+            }
+            (next, kind) = (Head::load(page).next, CHAINED);
+        }
+        Ok(count)
+    }
+
+    /// A page that is reached for the first time and is of this kind.
+    fn step(&self, id: PageId, kind: u8, seen: &mut HashSet<PageId>) -> Result<&'a [u8], StateError> {
+        match self.pages.get(&id) {
+            Some(page) if page[0] == kind && seen.insert(id) => Ok(page),
+            _ => Err(StateError::corrupt(format!("page {id} is not there, not of kind {kind}, or in use twice"))),
+        }
+    }
+
+    /// Whether all that a page's header and slots refer to lies within it.
+    fn check_page(&self, id: PageId, page: &[u8]) -> Result<(), StateError> {
+        let head = Head::load(page);
+        let shape = self.layout.shape_of(page);
+        let taken = shape.is_within(page.len()).then(|| shape.taken(page).count());
+        let mut is_sane = taken == Some(head.count as usize);
+        match self.layout {
+            Layout::Fixed { key_bytes, value_bytes } => {
+                is_sane &= shape == Shape::filling(page.len(), key_bytes + value_bytes);
+            }
+            Layout::Heap => is_sane = is_sane && heap_is_sane(page, &head, shape),
+        }
+        if is_sane {
+            Ok(())
+        } else {
+            Err(StateError::corrupt(format!("page {id} has a header that cannot be: {head:?}")))
+        }
+    }
+
+    /// Whether an entry belongs to its bucket, and its long parts are there.
+    fn check_entry(
+        &self,
+        id: PageId,
+        entry: &Entry<'_>,
+        region: Region,
+        hasher: Hasher,
+        seen: &mut HashSet<PageId>,
+    ) -> Result<(), StateError> {
+        let hash = entry.long_key_hash().unwrap_or_else(|| hasher.hash_bytes(entry.key));
+        if !region.hashes().contains(hash) || !self.root.range.contains(hash) {
+            return Err(StateError::corrupt(format!("page {id} has an entry that belongs elsewhere")));
+        }
+        for long in [entry.long_key(), entry.long_value()].into_iter().flatten() {
+            let (mut next, mut left) = (Some(long.first), long.len as usize);
+            while let Some(id) = next {
+                next = Head::load(self.step(id, LONG, seen)?).next;
+                left = left.saturating_sub(self.root.page_bytes as usize - HEAD_BYTES);
+            }
+            if left > 0 {
+                return Err(StateError::corrupt(format!(
+                    "page {id} has a value of {} bytes that ends early",
+                    long.len
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether all entries of a page lie within its heap, and add up to what the header says.
+fn heap_is_sane(page: &[u8], head: &Head, shape: Shape) -> bool {
+    let low = head.heap_low as usize;
+    if low < shape.end() || low > page.len() {
+        return false;
+    }
+    let (mut used, mut long_entries) = (head.heap_dead as usize, 0);
+    for slot in shape.taken(page) {
+        let at = usize::from(u16_at(page, slot));
+        if at < low || at + ENTRY_BYTES > page.len() {
+            return false;
+        }
+        let [key, value, room] = [0, 2, 4].map(|field| usize::from(u16_at(page, at + field)));
+        let flags = u16_at(page, at + 6);
+        let is_sane = at + ENTRY_BYTES + key + room <= page.len()
+            && value <= room
+            && flags <= KEY_LONG | VALUE_LONG
+            && (flags & KEY_LONG == 0 || key == LongRef::KEY_BYTES)
+            && (flags & VALUE_LONG == 0 || value == LongRef::VALUE_BYTES);
+        if !is_sane {
+            return false;
+        }
+        used += ENTRY_BYTES + key + room;
+        long_entries += u32::from(flags != 0);
+    }
+    used == page.len() - low && long_entries == head.long_entries
+}

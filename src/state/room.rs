@@ -1,0 +1,181 @@
+//! Making room in a bucket: compacting, splitting, chaining (rules 4 and 5 at the head of the room).
+
+use super::buckets::{Buckets, Layout, groups_for};
+use super::directory::Directory;
+use super::entry::Entry;
+use super::groups::Shape;
+use super::head::{BUCKET, CHAINED, Head};
+use super::{HashRange, StateError, long};
+use crate::page::PageId;
+
+/// What the pages of a bucket hold.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    count: usize,
+    heap_live: usize,
+    heap_dead: usize,
+}
+
+/// All hashes that begin with so many bits of a prefix.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Region {
+    pub prefix: u64,
+    pub depth: u32,
+}
+
+impl Region {
+    pub fn hashes(self) -> HashRange {
+        HashRange::of_prefix(self.prefix, self.depth)
+    }
+
+    fn halves(self) -> [Self; 2] {
+        let depth = self.depth + 1;
+        [Self { depth, ..self }, Self { prefix: self.prefix | 1 << (64 - depth), depth }]
+    }
+}
+
+impl Buckets {
+    /// A page of the bucket of `hash` that takes another entry of so many bytes, made writable in this epoch.
+    pub fn ensure_room(&mut self, hash: u64, bytes: usize) -> Result<PageId, StateError> {
+        loop {
+            let bucket = self.directory.bucket_of(hash);
+            let mut next = Some(bucket);
+            while let Some(id) = next {
+                let page = self.pages.read(id);
+                if self.layout.has_room(page, bytes) {
+                    self.pages.write(id)?;
+                    return Ok(id);
+                }
+                next = Head::load(page).next;
+            }
+            self.make_room(bucket, bytes)?;
+        }
+    }
+
+    fn make_room(&mut self, bucket: PageId, bytes: usize) -> Result<(), StateError> {
+        let head = Head::load(self.pages.read(bucket));
+        let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
+        let chain = long::chain(&self.pages, bucket);
+        let load = self.load(&chain);
+        let groups = self.groups_for(load.count + 1, load.heap_live + bytes);
+        if self.is_worth_compacting(chain.len(), load, bytes, groups) {
+            return self.rebuild(&chain, &[region], groups);
+        }
+        if Directory::admits(self.range, region.depth + 1, self.buckets) {
+            let halves = region.halves();
+            let ours: Vec<_> = halves.into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+            return self.rebuild(&chain, &ours, groups);
+        }
+        self.chain_on(chain[chain.len() - 1], region, groups).map(|_| ())
+    }
+
+    fn load(&self, chain: &[PageId]) -> Load {
+        let mut load = Load::default();
+        for &id in chain {
+            let head = Head::load(self.pages.read(id));
+            load.count += head.count as usize;
+            if self.layout == Layout::Heap {
+                load.heap_live += head.heap_live(self.pages.page_bytes());
+                load.heap_dead += head.heap_dead as usize;
+            }
+        }
+        load
+    }
+
+    fn groups_for(&self, count: usize, heap_bytes: usize) -> usize {
+        match self.layout {
+            Layout::Fixed { key_bytes, value_bytes } => {
+                Shape::filling(self.pages.page_bytes(), key_bytes + value_bytes).groups
+            }
+            Layout::Heap => groups_for(self.pages.page_bytes(), count, heap_bytes),
+        }
+    }
+
+    /// Whether building the bucket anew, without dead bytes and with the right number of groups, lets it take the entry
+    /// and leaves enough free that it does not soon come to that again.
+    fn is_worth_compacting(&self, pages: usize, load: Load, bytes: usize, groups: usize) -> bool {
+        if self.layout != Layout::Heap {
+            return false;
+        }
+        if pages > 1 {
+            return load.heap_dead * 4 > load.heap_live + load.heap_dead;
+        }
+        let shape = self.layout.shape(groups);
+        let used = shape.end() + load.heap_live + bytes;
+        used <= self.pages.page_bytes() * 7 / 8 && load.count < shape.limit()
+    }
+
+    /// A new page without entries.
+    pub fn new_page(&mut self, kind: u8, region: Region, groups: usize) -> Result<PageId, StateError> {
+        let id = self.pages.allocate()?;
+        let page = self.pages.write(id)?;
+        let Region { prefix, depth } = region;
+        let heap_low = page.len() as u32;
+        let head = Head { kind, depth: depth as u8, groups: groups as u16, prefix, heap_low, ..Head::default() };
+        head.store(page);
+        Ok(id)
+    }
+
+    /// A new bucket without entries; the directory points to it. Says whether no bucket was there before.
+    pub fn new_bucket(&mut self, region: Region) -> Result<bool, StateError> {
+        let groups = self.groups_for(0, 0);
+        let id = self.new_page(BUCKET, region, groups)?;
+        self.buckets += 1;
+        Ok(self.directory.point(region.prefix, region.depth, id))
+    }
+
+    /// Adds a page to a chain behind its last one.
+    fn chain_on(&mut self, last: PageId, region: Region, groups: usize) -> Result<PageId, StateError> {
+        self.pages.write(last)?;
+        let id = self.new_page(CHAINED, region, groups)?;
+        let page = self.pages.write(last)?;
+        Head { next: Some(id), ..Head::load(page) }.store(page);
+        Ok(id)
+    }
+
+    /// Builds new buckets (one, or the halves) of the entries of an old one, and replaces it by them.
+    fn rebuild(&mut self, old: &[PageId], regions: &[Region], groups: usize) -> Result<(), StateError> {
+        let mut made = Vec::new();
+        if let Err(error) = self.refill(old, regions, groups, &mut made) {
+            made.into_iter().for_each(|id| self.pages.free(id));
+            return Err(error);
+        }
+        for (region, &id) in regions.iter().zip(&made) {
+            self.directory.point(region.prefix, region.depth, id);
+        }
+        self.buckets += regions.len() as u64 - 1;
+        old.iter().for_each(|&id| self.pages.free(id));
+        Ok(())
+    }
+
+    /// Copies entries to new pages: first one for each region, then whatever else is needed.
+    fn refill(
+        &mut self,
+        old: &[PageId],
+        regions: &[Region],
+        groups: usize,
+        made: &mut Vec<PageId>,
+    ) -> Result<(), StateError> {
+        for &region in regions {
+            made.push(self.new_page(BUCKET, region, groups)?);
+        }
+        let mut tails = made.clone();
+        let mut copy = std::mem::take(&mut self.copy);
+        for &id in old {
+            copy.clear();
+            copy.extend_from_slice(self.pages.read(id));
+            for entry in self.layout.entries(&copy) {
+                let entry = Entry { value_room: entry.value.len(), ..entry };
+                let hash = self.hash_of(&entry);
+                let half = usize::from(regions.len() > 1 && hash >> (64 - regions[0].depth) & 1 == 1);
+                if !self.layout.has_room(self.pages.read(tails[half]), entry.bytes()) {
+                    tails[half] = self.chain_on(tails[half], regions[half], groups)?;
+                    made.push(tails[half]);
+                }
+                self.layout.add(self.pages.write(tails[half])?, hash, &entry);
+            }
+        }
+        self.copy = copy;
+        Ok(())
+    }
+}

@@ -1,0 +1,389 @@
+//! The keyed table with its types: what operators see. The ways that every record takes are short and monomorphic; all
+//! else is done by [`super::buckets`] on encoded bytes.
+
+use super::buckets::{Buckets, Layout, Place, overwrite_part};
+use super::directory::Directory;
+use super::entry::{Entry, VALUE_LONG};
+use super::groups::Shape;
+use super::hash::SMALL_KEY_BYTES;
+use super::head::u16_at;
+use super::restore::Part;
+use super::root::Root;
+use super::{HashRange, Hasher, StateError};
+use crate::page::{FrozenPages, Pages, Pool};
+use crate::record::{Input, Record};
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+/// Tables up to this size are in the cache anyway: fetching ahead would only cost.
+const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
+
+/// What one task remembers by key. Every call takes the key's hash, by the [`Hasher`] that the table was made with.
+pub struct Table<K, V> {
+    pub(super) buckets: Buckets,
+    /// Groups of each page, if the layout is fixed.
+    groups: usize,
+    /// Encodings that are being looked up or written.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// The value decoded last, for what it has allocated.
+    kept: Option<V>,
+    of: PhantomData<fn() -> K>,
+}
+
+impl<K: Record, V: Record> Table<K, V> {
+    const KEY_BYTES: usize = match K::WIDTH {
+        Some(bytes) => bytes,
+        None => 0,
+    };
+    const VALUE_BYTES: usize = match V::WIDTH {
+        Some(bytes) => bytes,
+        None => 0,
+    };
+    const IS_FIXED: bool = K::WIDTH.is_some() && V::WIDTH.is_some();
+
+    /// An empty table for a task's range of hashes.
+    ///
+    /// # Errors
+    /// The pool is exhausted: even an empty table has a page.
+    pub fn new(pool: &Pool, hasher: Hasher, range: HashRange) -> Result<Self, StateError> {
+        Self::restore(pool, hasher, range, &[])
+    }
+
+    /// The table of a task, out of what the tasks of a snapshot have left; parts whose range does not meet `range` are
+    /// left out. A single part of the same range is taken as it is, under its old page ids, and none of it is dirty. From
+    /// any others the table is built anew, and everything is dirty.
+    ///
+    /// # Errors
+    /// A part is corrupt, or of a table with other types or another hasher; or the pool is exhausted.
+    pub fn restore(pool: &Pool, hasher: Hasher, range: HashRange, parts: &[Part<'_>]) -> Result<Self, StateError> {
+        let layout = Layout::of(pool.page_bytes(), K::WIDTH, V::WIDTH);
+        let empty = Buckets {
+            pages: Pages::new(pool),
+            directory: Directory::new(range, 1),
+            layout,
+            hasher,
+            range,
+            len: 0,
+            buckets: 0,
+            copy: Vec::new(),
+        };
+        Ok(Self {
+            buckets: empty.restore(pool, K::WIDTH, V::WIDTH, parts)?,
+            groups: match layout {
+                Layout::Fixed { .. } => Shape::filling(pool.page_bytes(), Self::KEY_BYTES + Self::VALUE_BYTES).groups,
+                Layout::Heap => 0,
+            },
+            key: Vec::new(),
+            value: Vec::new(),
+            kept: None,
+            of: PhantomData,
+        })
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> u64 {
+        self.buckets.len
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the pages in use.
+    pub fn bytes(&self) -> usize {
+        self.buckets.pages.live() as usize * self.buckets.pages.page_bytes()
+    }
+
+    /// How often a page was copied because a frozen one was still in use.
+    pub fn page_copies(&self) -> u64 {
+        self.buckets.pages.copies()
+    }
+
+    /// The hashes that this table is for.
+    pub fn range(&self) -> HashRange {
+        self.buckets.range
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub fn hash(&mut self, key: &K) -> u64 {
+        self.buckets.hasher.hash(key, &mut self.key)
+    }
+
+    /// The shape of all pages, its slot size known to the compiler.
+    #[inline]
+    fn shape(&self) -> Shape {
+        Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
+    }
+
+    /// Asks the processor to fetch where a key of this hash is or will be.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        let bucket = self.buckets.directory.bucket_of(hash);
+        if self.groups > 0 {
+            let at = self.shape().home(hash);
+            self.buckets.pages.prefetch(bucket, at);
+            self.buckets.pages.prefetch(bucket, at + 64);
+        } else {
+            self.buckets.pages.prefetch(bucket, 0);
+        }
+    }
+
+    /// Changes the value of a key with `f`; the value is first made by `init` if there is none.
+    ///
+    /// # Errors
+    /// The pool is exhausted, or the value that is there cannot be read: then the table has not changed.
+    ///
+    /// # Panics
+    /// The hash is outside of the task's range. (If `f` panics, the table has not changed.)
+    #[inline]
+    pub fn update<R>(
+        &mut self,
+        hash: u64,
+        key: &K,
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        if Self::IS_FIXED && self.groups > 0 && Self::KEY_BYTES <= SMALL_KEY_BYTES {
+            let mut bytes = [0; SMALL_KEY_BYTES];
+            key.store(&mut bytes[..Self::KEY_BYTES]);
+            return self.update_fixed(hash, &bytes[..Self::KEY_BYTES], init, f);
+        }
+        let mut bytes = std::mem::take(&mut self.key);
+        bytes.clear();
+        key.encode(&mut bytes);
+        let result = if Self::IS_FIXED && self.groups > 0 {
+            self.update_fixed(hash, &bytes, init, f)
+        } else {
+            self.update_heap(hash, &bytes, init, f)
+        };
+        self.key = bytes;
+        result
+    }
+
+    #[inline]
+    fn update_fixed<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        let shape = self.shape();
+        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
+        if let Some(slot) = shape.find(page, hash, |slot| page[slot..slot + Self::KEY_BYTES] == *key) {
+            let at = slot + Self::KEY_BYTES;
+            return change(&mut page[at..at + Self::VALUE_BYTES], f);
+        }
+        self.update_elsewhere(hash, key, init, f)
+    }
+
+    #[inline]
+    fn update_heap<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        if key.len() > self.buckets.key_bytes_max() {
+            return self.update_elsewhere(hash, key, init, f);
+        }
+        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
+        let is_key = |slot| {
+            let entry = Entry::load(page, usize::from(u16_at(page, slot)));
+            entry.key == key && entry.long_key().is_none()
+        };
+        let Some(slot) = Layout::Heap.shape_of(page).find(page, hash, is_key) else {
+            return self.update_elsewhere(hash, key, init, f);
+        };
+        let entry = Entry::load(page, usize::from(u16_at(page, slot)));
+        if entry.flags & VALUE_LONG != 0 {
+            return self.update_elsewhere(hash, key, init, f);
+        }
+        if V::WIDTH.is_some() {
+            let at = usize::from(u16_at(page, slot)) + super::entry::ENTRY_BYTES + key.len();
+            return change(&mut page[at..at + Self::VALUE_BYTES], f);
+        }
+        let (room, mut input) = (entry.value_room, entry.value);
+        let mut value = decode(&mut self.kept, &mut input)?;
+        let result = f(&mut value);
+        self.value.clear();
+        value.encode(&mut self.value);
+        self.kept = Some(value);
+        if self.value.len() <= room {
+            overwrite_part(page, slot, &self.value);
+        } else {
+            self.buckets.put(hash, key, &self.value)?;
+        }
+        Ok(result)
+    }
+
+    /// The long way: absent keys, further pages of a chain, long keys and values.
+    #[inline(never)]
+    fn update_elsewhere<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        let mut value = match self.buckets.locate(hash, key) {
+            Some(place) => {
+                self.buckets.read_value(place, &mut self.value)?;
+                decode(&mut self.kept, &mut self.value.as_slice())?
+            }
+            None => init(),
+        };
+        let result = f(&mut value);
+        self.value.clear();
+        value.encode(&mut self.value);
+        self.kept = Some(value);
+        self.buckets.put(hash, key, &self.value)?;
+        Ok(result)
+    }
+
+    /// Takes in a window of records (64 are a good number): all places are fetched, then the records go in, in order. The
+    /// first record of a key becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at
+    /// the value, and `each` gets what it saw. The window is empty afterwards; at an error its rest is dropped.
+    ///
+    /// # Errors
+    /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
+    ///
+    /// # Panics
+    /// As for [`Table::update`].
+    #[inline]
+    pub fn update_batch<T, R, E: From<StateError>>(
+        &mut self,
+        window: &mut Vec<(u64, K, T)>,
+        first: impl Fn(T) -> V,
+        next: impl Fn(&mut V, T),
+        seen: impl Fn(&V) -> R,
+        mut each: impl FnMut(K, R) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.bytes() > PREFETCH_ABOVE_BYTES {
+            window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
+        }
+        for (hash, key, record) in window.drain(..) {
+            // Either `first` takes the record or, if there is a value, `next`.
+            let record = Cell::new(Some(record));
+            let init = || first(record.take().expect("called once, and first"));
+            let result = self.update(hash, &key, init, |value| {
+                if let Some(record) = record.take() {
+                    next(value, record);
+                }
+                seen(value)
+            })?;
+            each(key, result)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the value of a key. Says whether there was one.
+    ///
+    /// # Errors
+    /// As for [`Table::update`].
+    ///
+    /// # Panics
+    /// As for [`Table::update`].
+    pub fn insert(&mut self, hash: u64, key: &K, value: V) -> Result<bool, StateError> {
+        let before = self.len();
+        // Either `init` takes the value, or there is one and `f` replaces it.
+        let value = Cell::new(Some(value));
+        let init = || value.take().expect("called once, and first");
+        self.update(hash, key, init, |place| {
+            if let Some(value) = value.take() {
+                *place = value;
+            }
+        })?;
+        Ok(self.len() == before)
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The value cannot be read.
+    ///
+    /// # Panics
+    /// As for [`Table::update`].
+    pub fn get(&self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
+        let Some(place) = self.locate(hash, key) else { return Ok(None) };
+        self.read(place).map(Some)
+    }
+
+    /// Takes a key out, and says its value.
+    ///
+    /// # Errors
+    /// The value cannot be read or the pool is exhausted; then the table has not changed.
+    ///
+    /// # Panics
+    /// As for [`Table::update`].
+    pub fn remove(&mut self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
+        let Some(place) = self.locate(hash, key) else { return Ok(None) };
+        let value = self.read(place)?;
+        self.buckets.remove(hash, place)?;
+        Ok(Some(value))
+    }
+
+    fn locate(&self, hash: u64, key: &K) -> Option<Place> {
+        let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
+        key.encode(&mut bytes);
+        self.buckets.locate(hash, &bytes)
+    }
+
+    fn read(&self, place: Place) -> Result<V, StateError> {
+        let entry = self.buckets.entry(place);
+        if entry.flags & VALUE_LONG == 0 {
+            return Ok(V::decode(&mut { entry.value })?);
+        }
+        let mut bytes = Vec::new();
+        self.buckets.read_value(place, &mut bytes)?;
+        Ok(V::decode(&mut bytes.as_slice())?)
+    }
+
+    /// Hands over a root and all pages that changed since the last durable freeze. An earlier freeze that is still
+    /// undecided counts as given up. The cost does not depend on the size of the table.
+    pub fn freeze(&mut self) -> (Vec<u8>, FrozenPages) {
+        let root = Root {
+            page_bytes: self.buckets.pages.page_bytes() as u32,
+            seed: self.buckets.hasher.seed(),
+            range: self.buckets.range,
+            len: self.buckets.len,
+            key_bytes: K::WIDTH,
+            value_bytes: V::WIDTH,
+        };
+        (root.encode(), self.buckets.pages.freeze())
+    }
+
+    /// The last freeze has become durable.
+    pub fn durable(&mut self) {
+        self.buckets.pages.durable();
+    }
+
+    /// The last freeze was given up: its pages are dirty again.
+    pub fn abandon(&mut self) {
+        self.buckets.pages.abandon();
+    }
+}
+
+/// Changes a value of a fixed layout where it lies.
+#[inline]
+fn change<V: Record, R>(bytes: &mut [u8], f: impl FnOnce(&mut V) -> R) -> Result<R, StateError> {
+    let mut value = V::load(bytes)?;
+    let result = f(&mut value);
+    value.store(bytes);
+    Ok(result)
+}
+
+/// Decodes a value, over the one that was kept.
+fn decode<V: Record>(kept: &mut Option<V>, input: &mut Input<'_>) -> Result<V, StateError> {
+    match kept.take() {
+        Some(mut value) => {
+            value.decode_into(input)?;
+            Ok(value)
+        }
+        None => Ok(V::decode(input)?),
+    }
+}

@@ -1,0 +1,5 @@
+//! The table against plain maps.
+
+mod edges;
+mod hostile;
+mod model;

@@ -1,0 +1,1 @@
+//! Single cases worth their names.

@@ -1,0 +1,69 @@
+//! Steady state allocates nothing: a counting allocator around ring, outbox and inbox. A binary of its own, with one test,
+//! since the allocator counts for the whole process.
+
+use snapring::channel::{Consumer, Inbox, Outbox, Polled, Producer, ring};
+use snapring::marks::Mark;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: all calls go to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        // SAFETY: the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+type Record = [u64; 8];
+
+/// One round: batches, a mark, more records than the rings hold (they wait as leftovers), then all of it taken.
+fn round(outbox: &mut Outbox<Record>, inbox: &mut Inbox<Record>, fused: &mut Vec<Record>) -> u64 {
+    let mut sum = 0;
+    let mut drain = |inbox: &mut Inbox<Record>| {
+        while let Some((_, polled)) = inbox.poll(|_| true) {
+            if let Polled::Records(records) = polled {
+                fused.extend(records);
+                sum += snapring::channel::Records::of(fused).map(|record| record[0]).sum::<u64>();
+            }
+        }
+    };
+    for n in 0..1000 {
+        outbox.emit(n % 3, [n as u64; 8]).unwrap();
+    }
+    outbox.mark_all(Mark::Barrier(1));
+    assert!(outbox.has_leftovers());
+    while !outbox.flush() {
+        drain(inbox);
+    }
+    outbox.publish();
+    drain(inbox);
+    sum
+}
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let (producers, consumers): (Vec<Producer<Record>>, Vec<Consumer<Record>>) = (0..3).map(|_| ring(4, 16)).unzip();
+    let (mut outbox, mut inbox) = (Outbox::new(producers, 1 << 20), Inbox::new(consumers));
+    let mut fused = Vec::with_capacity(16);
+    for _ in 0..3 {
+        round(&mut outbox, &mut inbox, &mut fused);
+    }
+    let before = ALLOCATIONS.load(Relaxed);
+    assert!(before > 0, "the allocator counts");
+    for _ in 0..100 {
+        assert_eq!(round(&mut outbox, &mut inbox, &mut fused), (0..1000).sum());
+    }
+    assert_eq!(ALLOCATIONS.load(Relaxed), before);
+}

@@ -1,0 +1,166 @@
+//! Writes and syncs that fail, disks that are full, bits that flip.
+
+mod store_support;
+
+use snapring::error::StoreError;
+use snapring::snapshot::sim::{Incident, SimDisk};
+use snapring::snapshot::{BLOCK_BYTES, Reader, Store};
+use store_support::{Model, Rng, entry, options};
+
+fn open(disk: &SimDisk) -> Result<Store, StoreError> {
+    Store::open_on(Box::new(disk.clone()), options())
+}
+
+#[test]
+fn a_failed_call_latches_and_leaves_the_last_epoch() {
+    for incident in [Incident::Fail, Incident::Full] {
+        for call in 0.. {
+            let disk = SimDisk::new();
+            disk.at(call, incident);
+            let mut model = Model::new(2);
+            let (mut acknowledged, mut failed) = (0, false);
+            // A failure while opening is just an error.
+            let Ok(mut store) = open(&disk) else { continue };
+            for _ in 0..5 {
+                model.step();
+                match store.commit(&model.checkpoint()) {
+                    Ok(_) => {
+                        acknowledged = model.epoch;
+                        model.durable();
+                    }
+                    Err(error) => {
+                        failed = true;
+                        let full = matches!(error, StoreError::NoSpace { .. });
+                        assert_eq!(full, incident == Incident::Full, "call {call}: {error}");
+                        break;
+                    }
+                }
+            }
+            if !failed {
+                break;
+            }
+            assert_eq!(store.newest().unwrap_or(0), acknowledged);
+            model.check_kept(&store);
+            let again = store.commit(&model.checkpoint());
+            // A disk that was full when the file was to grow has harmed nothing.
+            assert!(again.is_ok() || matches!(again, Err(StoreError::Latched { .. })), "call {call}: {again:?}");
+            let declined = again.is_ok();
+            assert!(!declined || incident == Incident::Full);
+            drop(store);
+            disk.crash(|i| i % 3 != 0);
+            let store = open(&disk).unwrap();
+            let found = store.newest().unwrap_or(0);
+            assert!(if declined { found == model.epoch } else { found == acknowledged || found == model.epoch });
+            model.check_kept(&store);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_declines_and_the_next_checkpoint_takes_all_along() {
+    let disk = SimDisk::new();
+    let mut store = open(&disk).unwrap();
+    let ids: Vec<u32> = (0..8).collect();
+    store.commit(&entry(1, &ids, 8, true)).unwrap();
+    let before = disk.image();
+    disk.full_above(Some(before.len() as u64));
+    let many: Vec<u32> = (0..40).collect();
+    for epoch in 2..5 {
+        let error = store.commit(&entry(epoch, &many, 40, false)).unwrap_err();
+        assert!(matches!(error, StoreError::NoSpace { .. }), "{error}");
+    }
+    assert!(disk.image() == before, "a declined checkpoint wrote something");
+    store.commit(&entry(5, &[1], 8, false)).unwrap();
+    disk.full_above(None);
+    store.commit(&entry(6, &many, 40, false)).unwrap();
+    assert_eq!(store.read(6).unwrap().entries[0].pages().len(), 40);
+    assert!(store.audit().unwrap().exact);
+}
+
+#[test]
+fn a_flipped_bit_is_found_or_does_no_harm() {
+    let disk = SimDisk::new();
+    let mut model = Model::new(9);
+    let mut store = open(&disk).unwrap();
+    for _ in 0..6 {
+        model.step();
+        store.commit(&model.checkpoint()).unwrap();
+        model.durable();
+    }
+    let used = store.blocks_in_use().unwrap();
+    let image = disk.image();
+    let mut rng = Rng(1);
+    let mut heads_found = 0;
+    for at in (0..image.len()).step_by(256) {
+        let at = at + rng.below(256) as usize;
+        let mut flipped = image.clone();
+        flipped[at] ^= 1 << rng.below(8);
+        let disk = SimDisk::with_image(flipped);
+        let mut found = true;
+        match open(&disk) {
+            Ok(store) => {
+                assert_eq!(store.newest(), Some(model.epoch), "byte {at}: the newest epoch is gone without a word");
+                let epochs: Vec<u64> = store.epochs().iter().map(|info| info.epoch).collect();
+                let reads: Vec<_> = epochs.iter().map(|epoch| store.read(*epoch)).collect();
+                reads.iter().flatten().for_each(|restored| model.check_restored(restored));
+                found = reads.iter().any(Result::is_err);
+                let reader = Reader::open_on(Box::new(disk.clone())).unwrap();
+                let damaged = epochs.iter().any(|epoch| !reader.verify(*epoch).unwrap().damage.is_empty());
+                assert_eq!(damaged, found);
+            }
+            Err(StoreError::Corrupt { .. } | StoreError::Foreign { .. }) => heads_found += u32::from(at < 512),
+            Err(other) => panic!("byte {at}: {other}"),
+        }
+        let in_use = used.binary_search(&((at / BLOCK_BYTES) as u32)).is_ok();
+        assert_eq!(found, in_use || at < 512, "byte {at}");
+    }
+    assert_eq!(heads_found, 2);
+}
+
+#[test]
+fn a_damaged_newest_epoch_leaves_the_older_one_to_go_back_to() {
+    let disk = SimDisk::new();
+    let mut store = open(&disk).unwrap();
+    store.commit(&entry(1, &[0, 1], 2, true)).unwrap();
+    let old = store.blocks_in_use().unwrap();
+    store.commit(&entry(2, &[0], 2, false)).unwrap();
+    let new: Vec<u32> = store.blocks_in_use().unwrap().into_iter().filter(|block| !old.contains(block)).collect();
+    for block in new {
+        let mut image = disk.image();
+        image[block as usize * BLOCK_BYTES + 9] ^= 4;
+        // The page itself is not read at open, and the table concerns all epochs.
+        let Ok(mut store) = open(&SimDisk::with_image(image)) else { continue };
+        let error = store.read(2).unwrap_err();
+        assert!(error.to_string().contains("epoch 2"), "{error}");
+        store.base_on(1).unwrap();
+        store.commit(&entry(3, &[1], 2, false)).unwrap();
+        let pages: Vec<u64> =
+            store.read(3).unwrap().entries[0].pages().map(|(_, page)| store_support::written_in(page)).collect();
+        assert_eq!(pages, [1, 3]);
+    }
+}
+
+#[test]
+fn garbage_in_place_of_any_block_is_an_error_and_no_panic() {
+    let disk = SimDisk::new();
+    let mut store = open(&disk).unwrap();
+    let ids: Vec<u32> = (0..600).collect();
+    store.commit(&entry(1, &ids, 600, true)).unwrap();
+    store.commit(&entry(2, &[3], 600, false)).unwrap();
+    let image = disk.image();
+    let mut rng = Rng(4);
+    for block in store.blocks_in_use().unwrap().into_iter().filter(|_| rng.below(8) == 0).collect::<Vec<_>>() {
+        let mut damaged = image.clone();
+        let at = block as usize * BLOCK_BYTES;
+        let from = rng.below(image.len() as u64 / BLOCK_BYTES as u64) as usize * BLOCK_BYTES;
+        damaged[at..at + BLOCK_BYTES].copy_from_slice(&image[from..from + BLOCK_BYTES]);
+        if damaged == image {
+            continue;
+        }
+        let disk = SimDisk::with_image(damaged);
+        match open(&disk) {
+            Ok(store) => assert!(store.read(1).is_err() || store.read(2).is_err(), "block {block}"),
+            Err(error) => assert!(matches!(error, StoreError::Corrupt { .. }), "{error}"),
+        }
+    }
+}
