@@ -135,7 +135,7 @@ fn again_and_again() {
         std::thread::sleep(Duration::from_secs_f64(0.05 + 0.1 * random.unit()));
         child.kill().unwrap();
         let ran = end(child);
-        assert!(ran.signal == Some(9) || ran.code == Some(0), "{ran:#?}");
+        assert!(ran.signal == Some(9) || ran.code == Some(0), "{ran:?}");
         let now = room.committed().len();
         assert!(now >= committed, "what is committed stays");
         committed = now;

@@ -11,7 +11,7 @@ use std::io::Write;
 fn wordcount_counts_the_bundled_text() {
     let ran = run(["run", "wordcount"]).ok();
     assert_eq!(sorted(ran.lines()), word_counts(&verses()));
-    assert!(ran.stderr.contains("wordcount: 2,746 records"), "{ran:#?}");
+    assert!(ran.stderr.contains("wordcount: 2,746 records"), "{ran:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Running the binary, and reading what it has left.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -14,12 +15,20 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// How a run ended.
-#[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
+}
+
+/// Not more of the output than one wants to see of a test that fails.
+impl fmt::Debug for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, signal, stdout, stderr } = self;
+        let start: String = stdout.chars().take(1000).collect();
+        write!(f, "code {code:?}, signal {signal:?}\nstdout, {} bytes:\n{start}\nstderr:\n{stderr}", stdout.len())
+    }
 }
 
 impl Ran {
@@ -36,11 +45,11 @@ impl Ran {
     /// It left with this code and said all of this on standard error.
     #[track_caller]
     pub fn exits(self, code: i32, said: &[&str]) -> Self {
-        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert_eq!(self.code, Some(code), "{self:?}");
         for what in said {
-            assert!(self.stderr.contains(what), "it should say `{what}`: {self:#?}");
+            assert!(self.stderr.contains(what), "it should say `{what}`: {self:?}");
         }
-        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
         self
     }
 
@@ -81,7 +90,7 @@ pub fn end(mut child: Child) -> Ran {
     let read =
         |thread: Option<JoinHandle<_>>| thread.map(|thread| thread.join().expect("it reads")).unwrap_or_default();
     let ran = Ran::new(status, read(stdout), read(stderr));
-    assert!(!stuck, "it was stuck: {ran:#?}");
+    assert!(!stuck, "it was stuck: {ran:?}");
     ran
 }
 

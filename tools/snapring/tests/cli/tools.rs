@@ -48,7 +48,7 @@ fn the_summary_counts() {
     assert!(summary["epochs"].as_u64() > Some(2) && summary["bytes"].as_u64() > Some(0), "{summary}");
     let first_ns = summary["start_to_first_record_ns"].as_u64().unwrap();
     assert!(first_ns > 0 && (first_ns as f64) < (seconds + 1.0) * 1e9, "{summary}");
-    assert!(ran.stderr.contains("routes: 1,000 records"), "{ran:#?}");
+    assert!(ran.stderr.contains("routes: 1,000 records"), "{ran:?}");
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn json_without_output_prints_the_summary_alone() {
 #[test]
 fn nothing_is_drawn_where_nobody_looks() {
     let ran = run(["run", "routes", "--json", "--rate", "50000"]).ok();
-    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\r'), "{ran:#?}");
-    assert_eq!(ran.stderr.lines().count(), 1, "{ran:#?}");
+    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\r'), "{ran:?}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
 }
 
 #[test]
