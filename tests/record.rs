@@ -126,7 +126,7 @@ fn counts_are_not_believed() {
 #[test]
 #[should_panic(expected = "items without bytes")]
 fn a_list_that_could_not_be_read_is_not_written() {
-    encode_batch(&vec![(); ZERO_WIDTH_MAX + 1], &mut Vec::new());
+    encode_batch(&[(); ZERO_WIDTH_MAX + 1], &mut Vec::new());
 }
 
 #[test]

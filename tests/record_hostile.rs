@@ -113,10 +113,13 @@ fn one<T: Record + PartialEq + Debug>(good: &[u8], bad: &[u8]) {
     let Ok(value) = decoded else { return };
     assert_eq!(to_bytes(&value), read, "one value, one encoding");
     assert_eq!(to_bytes(&used), read);
+    // Text may well be longer than the bytes: only what decoding takes counts.
+    let largest = LARGEST.get();
     let (mut json, mut csv) = (bad, bad);
     write_json(&T::schema(), &mut json, &mut Vec::new()).unwrap();
     write_csv(&T::schema(), &mut csv, &mut Vec::new()).unwrap();
     assert_eq!((json, csv), (rest, rest), "the schema tells the same bytes");
+    LARGEST.set(largest);
 }
 
 #[test]

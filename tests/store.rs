@@ -3,10 +3,10 @@
 mod store_support;
 
 use snapring::error::StoreError;
-use snapring::page::{FrozenPage, FrozenPages};
+use snapring::page::FrozenPages;
 use snapring::snapshot::sim::SimDisk;
 use snapring::snapshot::{Durability, Reader, SinkKind, Store, StoreOptions};
-use store_support::{Model, PAGE_BYTES, Rng, entry, options, page};
+use store_support::{Model, PAGE_BYTES, Rng, entry, frozen, options, page};
 
 #[test]
 fn what_is_committed_comes_back() {
@@ -71,7 +71,8 @@ fn random_histories_come_back_and_account_for_every_block() {
 #[test]
 fn an_unchanged_page_is_never_written_again() {
     let disk = SimDisk::new();
-    let mut store = Store::open_on(Box::new(disk), options()).unwrap();
+    // Enough bytes for the threads that make checksums.
+    let mut store = Store::open_on(Box::new(disk), StoreOptions { threads: 3, ..options() }).unwrap();
     let all: Vec<u32> = (0..2000).collect();
     let first = store.commit(&entry(1, &all, 2000, true)).unwrap();
     assert_eq!(first.pages_written, 2000);
@@ -137,9 +138,9 @@ fn a_checkpoint_that_would_not_come_back_is_refused_and_changes_nothing() {
     store.commit(&entry(5, &[0, 1], 2, true)).unwrap();
     let before = (disk.image(), disk.calls());
     let mut twice = entry(6, &[0], 2, false);
-    twice.entries.push(twice.entries[0].clone());
+    twice.entries.extend(entry(6, &[0], 2, false).entries);
     let mut small = entry(6, &[0], 2, false);
-    small.entries[0].pages.as_mut().unwrap().changed[0].1 = FrozenPage::copy_of(&[1; 100]);
+    small.entries[0].pages.as_mut().unwrap().changed[0].1 = frozen(&[1; 512]);
     let mut other = entry(6, &[0], 2, false);
     other.entries[0].tasks = 4;
     for wrong in [twice, small, other, entry(5, &[0], 2, false), entry(6, &[1, 1], 2, false), entry(6, &[2], 2, false)]

@@ -13,7 +13,7 @@ fn open(disk: &SimDisk, options: &StoreOptions) -> Result<Store, snapring::error
     Store::open_on(Box::new(disk.clone()), options.clone())
 }
 
-/// Runs until the crash at `call`; gives back the model and the last acknowledged epoch, or `None` if it ran to its end.
+/// Runs until the crash at `call`; gives back the model and the last acknowledged epoch, or `None` at its end.
 fn run_until(disk: &SimDisk, options: &StoreOptions, seed: u64, call: u64) -> Option<(Model, u64)> {
     disk.at(call, Incident::Crash);
     let mut model = Model::new(seed);
@@ -120,5 +120,23 @@ fn the_end_of_the_process_loses_nothing_without_syncs() {
         let undecided = disk.undecided();
         disk.crash(|i| i + 1 < undecided || call % 2 == 0);
         reopen(&disk, &fast, &mut model, acknowledged, &format!("call {call}"));
+    }
+}
+
+#[test]
+fn what_a_restarted_process_relies_on_survives_a_later_loss_of_power() {
+    for call in 0.. {
+        let disk = SimDisk::new();
+        let Some((mut model, acknowledged)) = run_until(&disk, &options(), 3, call) else { break };
+        // First only the process dies, perhaps between the two syncs of a commit …
+        disk.kill();
+        let found = open(&disk, &options()).unwrap().newest().unwrap_or(0);
+        assert!(found == acknowledged || found == model.epoch);
+        // … and when the next one has committed the output of what it found, the power goes.
+        disk.crash(|_| false);
+        let still = open(&disk, &options()).unwrap().newest().unwrap_or(0);
+        assert_eq!(still, found, "call {call}");
+        model.restore(found);
+        model.check_kept(&open(&disk, &options()).unwrap());
     }
 }

@@ -4,11 +4,25 @@ mod store_support;
 
 use snapring::error::StoreError;
 use snapring::snapshot::sim::{Incident, SimDisk};
-use snapring::snapshot::{BLOCK_BYTES, Reader, Store};
+use snapring::snapshot::{BLOCK_BYTES, Reader, Store, StoreOptions};
 use store_support::{Model, Rng, entry, options};
 
 fn open(disk: &SimDisk) -> Result<Store, StoreError> {
     Store::open_on(Box::new(disk.clone()), options())
+}
+
+/// Commits up to five epochs; gives back the last acknowledged one, and the error that came.
+fn commit_some(store: &mut Store, model: &mut Model) -> (u64, Option<StoreError>) {
+    let mut acknowledged = 0;
+    for _ in 0..5 {
+        model.step();
+        if let Err(error) = store.commit(&model.checkpoint()) {
+            return (acknowledged, Some(error));
+        }
+        acknowledged = model.epoch;
+        model.durable();
+    }
+    (acknowledged, None)
 }
 
 #[test]
@@ -18,39 +32,23 @@ fn a_failed_call_latches_and_leaves_the_last_epoch() {
             let disk = SimDisk::new();
             disk.at(call, incident);
             let mut model = Model::new(2);
-            let (mut acknowledged, mut failed) = (0, false);
             // A failure while opening is just an error.
             let Ok(mut store) = open(&disk) else { continue };
-            for _ in 0..5 {
-                model.step();
-                match store.commit(&model.checkpoint()) {
-                    Ok(_) => {
-                        acknowledged = model.epoch;
-                        model.durable();
-                    }
-                    Err(error) => {
-                        failed = true;
-                        let full = matches!(error, StoreError::NoSpace { .. });
-                        assert_eq!(full, incident == Incident::Full, "call {call}: {error}");
-                        break;
-                    }
-                }
-            }
-            if !failed {
-                break;
-            }
+            let (acknowledged, Some(error)) = commit_some(&mut store, &mut model) else { break };
+            let full = matches!(error, StoreError::NoSpace { .. });
+            assert_eq!(full, incident == Incident::Full, "call {call}: {error}");
             assert_eq!(store.newest().unwrap_or(0), acknowledged);
             model.check_kept(&store);
             let again = store.commit(&model.checkpoint());
             // A disk that was full when the file was to grow has harmed nothing.
             assert!(again.is_ok() || matches!(again, Err(StoreError::Latched { .. })), "call {call}: {again:?}");
             let declined = again.is_ok();
-            assert!(!declined || incident == Incident::Full);
+            assert!(!declined || full);
             drop(store);
             disk.crash(|i| i % 3 != 0);
             let store = open(&disk).unwrap();
             let found = store.newest().unwrap_or(0);
-            assert!(if declined { found == model.epoch } else { found == acknowledged || found == model.epoch });
+            assert!(found == model.epoch || !declined && found == acknowledged, "call {call}: {found}");
             model.check_kept(&store);
         }
     }
@@ -163,4 +161,54 @@ fn garbage_in_place_of_any_block_is_an_error_and_no_panic() {
             Err(error) => assert!(matches!(error, StoreError::Corrupt { .. }), "{error}"),
         }
     }
+}
+
+#[test]
+fn either_meta_may_be_torn_beyond_its_sectors() {
+    let disk = SimDisk::new();
+    let mut store = open(&disk).unwrap();
+    store.commit(&entry(1, &[0, 1], 2, true)).unwrap();
+    store.commit(&entry(2, &[1], 2, false)).unwrap();
+    let newest_without = |meta: usize| {
+        let mut image = disk.image();
+        image[meta..meta + 4096].fill(0xa5);
+        let store = open(&SimDisk::with_image(image)).unwrap();
+        let newest = store.newest().unwrap();
+        assert_eq!(store.read(newest).unwrap().epoch, newest);
+        newest
+    };
+    // The one that a commit writes is never the newest.
+    let mut found = [newest_without(16384), newest_without(32768)];
+    found.sort_unstable();
+    assert_eq!(found, [1, 2]);
+}
+
+#[test]
+fn damage_in_one_epoch_does_not_free_what_a_whole_one_needs() {
+    let many = StoreOptions { keep: 4, ..options() };
+    let open = |disk: &SimDisk| Store::open_on(Box::new(disk.clone()), many.clone());
+    let disk = SimDisk::new();
+    let mut store = open(&disk).unwrap();
+    let ids: Vec<u32> = (0..700).collect();
+    store.commit(&entry(1, &ids, 700, true)).unwrap();
+    store.commit(&entry(2, &[3], 700, false)).unwrap();
+    let image = disk.image();
+    let mut rng = Rng(8);
+    let mut whole = 0;
+    for block in store.blocks_in_use().unwrap() {
+        if block > 30 && rng.below(20) != 0 && block < 700 {
+            continue;
+        }
+        let mut image = image.clone();
+        image[block as usize * BLOCK_BYTES + 9] ^= 4;
+        let Ok(mut store) = open(&SimDisk::with_image(image)) else { continue };
+        let healthy: Vec<u64> = (1..3).filter(|epoch| store.read(*epoch).is_ok()).collect();
+        store.commit(&entry(3, &ids, 700, true)).unwrap();
+        store.commit(&entry(4, &ids, 700, false)).unwrap();
+        for epoch in healthy {
+            assert!(store.read(epoch).is_ok(), "block {block}: epoch {epoch} is gone");
+            whole += 1;
+        }
+    }
+    assert!(whole > 2);
 }

@@ -60,7 +60,7 @@ fn a_second_writer_is_refused_and_a_reader_is_not() {
 }
 
 #[test]
-fn other_sizes_versions_and_lengths_are_refused() {
+fn other_sizes_and_shorter_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     store_in(dir.path()).commit(&entry(1, &[0, 1, 2], 3, true)).unwrap();
     let other = StoreOptions { page_bytes: 8192, ..options() };
@@ -84,6 +84,17 @@ fn other_sizes_versions_and_lengths_are_refused() {
             );
             assert!(Reader::open(dir.path()).is_err());
         }
+    }
+}
+
+#[test]
+fn newer_foreign_and_longer_files_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    store_in(dir.path()).commit(&entry(1, &[0, 1, 2], 3, true)).unwrap();
+    let path = dir.path().join(STORE_FILE);
+    let good = fs::read(&path).unwrap();
+    for sink in [SinkKind::Mapped, SinkKind::Pwrite] {
+        let open = || Store::open(dir.path(), StoreOptions { sink, ..options() });
         let mut newer = good.clone();
         newer[8] = 2;
         let crc = crc32c::crc32c(&newer[..508]);

@@ -54,28 +54,31 @@ impl<T> Outbox<T> {
     /// There is no such lane.
     #[inline(always)]
     pub fn emit(&mut self, lane: usize, record: T) -> Result<(), Failed> {
-        match self.lanes[lane].producer.push_inside(record) {
-            Ok(()) => Ok(()),
-            Err(record) => self.emit_edge(lane, record),
+        // As in `Producer::push`, no function that is not inlined gets the record.
+        if self.lanes[lane].producer.is_open() || self.open(lane) {
+            self.lanes[lane].producer.push_open(record);
+        } else {
+            self.make_room_to_wait(lane)?;
+            self.lanes[lane].records.push_back(record);
         }
+        Ok(())
     }
 
-    /// The first and the last record of a slot, and those that must wait.
+    /// Opens a slot of a lane, unless leftovers go first or none is free.
     #[inline(never)]
-    fn emit_edge(&mut self, index: usize, record: T) -> Result<(), Failed> {
-        let lane = &mut self.lanes[index];
-        let record = if lane.is_waiting() {
-            record
-        } else {
-            match lane.producer.push_edge(record) {
-                Ok(()) => return Ok(()),
-                Err(record) => record,
-            }
-        };
+    fn open(&mut self, lane: usize) -> bool {
+        let lane = &mut self.lanes[lane];
+        !lane.is_waiting() && lane.producer.open()
+    }
+
+    /// Counts one more record among the leftovers of a lane, and makes room for it.
+    #[inline(never)]
+    fn make_room_to_wait(&mut self, lane: usize) -> Result<(), Failed> {
         if (self.waiting + 1) * size_of::<T>() > self.limit_bytes {
             return Err(Cause::OutboxFull { limit_bytes: self.limit_bytes }.into());
         }
-        lane.records.push_back(record);
+        let lane = &mut self.lanes[lane];
+        lane.records.reserve(1);
         lane.added += 1;
         self.waiting += 1;
         Ok(())

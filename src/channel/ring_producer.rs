@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
-use super::slot::Content;
+use super::slot::{Content, LINE_BYTES, fetch_to_write};
 use crate::marks::Mark;
 use crate::sync::atomic::Ordering;
 use std::marker::PhantomData;
@@ -30,6 +30,11 @@ pub struct Producer<T> {
 unsafe impl<T: Send> Send for Producer<T> {}
 
 impl<T> Producer<T> {
+    /// How many records ahead of the one that is written lines are fetched: 24 lines, about what a processor can wait for
+    /// at a time. None for records of several lines, which copy fast enough by themselves.
+    const AHEAD: usize =
+        if size_of::<T>() == 0 || size_of::<T>() > 2 * LINE_BYTES { 0 } else { 24 * LINE_BYTES / size_of::<T>() };
+
     /// # Safety
     /// The only producer of this ring, whose slots hold `len_max` records of `T` and whose positions begin `at`.
     pub(super) unsafe fn new(ring: Ring, at: Cursor, len_max: usize) -> Self {
@@ -43,33 +48,45 @@ impl<T> Producer<T> {
     /// No slot is free: the record comes back. The consumer may have gone: see [`Producer::is_closed`].
     #[inline(always)]
     pub fn push(&mut self, record: T) -> Result<(), T> {
-        match self.push_inside(record) {
-            Ok(()) => Ok(()),
-            Err(record) => self.push_edge(record),
-        }
-    }
-
-    /// Puts a record into the open slot if it is not the last one that fits: one compare, one store.
-    #[inline(always)]
-    pub(super) fn push_inside(&mut self, record: T) -> Result<(), T> {
-        if self.len + 1 >= self.room {
+        // The record is never handed to a function that is not inlined: it would have to lie in memory for that, and
+        // the copy, made before every compare, would cost more than all the rest.
+        if !self.is_open() && !self.open() {
             return Err(record);
         }
-        // SAFETY: a slot is open and has room for `room` records.
-        unsafe { self.first.add(self.len).write(record) };
-        self.len += 1;
+        self.push_open(record);
         Ok(())
     }
 
-    /// The first record and the last one of a slot.
+    /// Whether a slot is open; it then has room for at least one record.
+    #[inline(always)]
+    pub(super) fn is_open(&self) -> bool {
+        self.room != 0
+    }
+
+    /// Opens a slot, if one is free. None must be open.
     #[inline(never)]
-    pub(super) fn push_edge(&mut self, record: T) -> Result<(), T> {
-        if self.room == 0 {
-            if !self.claim() {
-                return Err(record);
-            }
+    pub(super) fn open(&mut self) -> bool {
+        debug_assert!(!self.is_open());
+        if self.claim() {
             self.first = self.ring.records(self.at.slot);
             self.room = self.len_max;
+            let bytes = Self::AHEAD.min(self.len_max) * size_of::<T>();
+            (0..bytes)
+                .step_by(LINE_BYTES)
+                .for_each(|at| fetch_to_write(self.first.as_ptr().cast::<u8>().wrapping_add(at)));
+        }
+        self.is_open()
+    }
+
+    /// Puts a record into the open slot, and publishes the slot if it is full then.
+    ///
+    /// # Panics
+    /// No slot is open.
+    #[inline(always)]
+    pub(super) fn push_open(&mut self, record: T) {
+        assert!(self.is_open());
+        if Self::AHEAD != 0 && self.len + Self::AHEAD < self.room {
+            fetch_to_write(self.first.as_ptr().wrapping_add(self.len + Self::AHEAD).cast());
         }
         // SAFETY: a slot is open and `len` < `room`.
         unsafe { self.first.add(self.len).write(record) };
@@ -77,7 +94,6 @@ impl<T> Producer<T> {
         if self.len == self.room {
             self.publish();
         }
-        Ok(())
     }
 
     /// Whether the slot `at` is free.

@@ -84,7 +84,8 @@ pub(super) struct SlotLayout {
     pub(super) align_bytes: usize,
 }
 
-const LINE_BYTES: usize = 64;
+/// A cache line.
+pub(super) const LINE_BYTES: usize = 64;
 /// Two lines: processors fetch them in pairs, so that slots closer together would disturb each other.
 const PAIR_BYTES: usize = 128;
 
@@ -104,5 +105,21 @@ impl SlotLayout {
             .and_then(|bytes| bytes.checked_next_multiple_of(align_bytes))
             .expect("a slot must fit into the address space");
         Self { records_at_bytes, stride_bytes, align_bytes }
+    }
+}
+
+/// Fetches a line that is about to be written. It is most likely in the consumer's cache, and a processor waits for it
+/// with each store in order, unless it has been asked for ahead. Any address will do: nothing is accessed.
+#[inline(always)]
+pub(super) fn fetch_to_write(line: *const u8) {
+    // SAFETY: a hint, without effect on memory or registers.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
     }
 }

@@ -89,11 +89,14 @@ pub(super) fn decode_items<T: Record>(items: &mut Vec<T>, input: &mut Input<'_>)
     match T::WIDTH {
         Some(width @ 1..) => {
             let bytes = take(input, count.checked_mul(width).ok_or(DecodeError::Short)?)?;
-            items.clear();
-            items.reserve(count);
-            for bytes in bytes.chunks_exact(width) {
-                items.push(T::load(bytes)?);
+            // Checked first, then built: the second pass knows its length, and where nothing can fail the first is no code.
+            let chunks = bytes.chunks_exact(width);
+            if let Some(error) = chunks.clone().find_map(|bytes| T::load(bytes).err()) {
+                return Err(error);
             }
+            items.clear();
+            items
+                .extend(chunks.map(|bytes| T::load(bytes).unwrap_or_else(|_| unreachable!("it has just been loaded"))));
             return Ok(());
         }
         Some(0) if count > ZERO_WIDTH_MAX => return Err(DecodeError::Invalid("too many items without bytes")),

@@ -48,6 +48,17 @@ pub const fn depth(parts: &[usize]) -> usize {
     depth
 }
 
+/// Whether the type has a fixed layout. That its mirror is as wide as it says is checked when it is compiled.
+pub const fn is_fixed<T: Record>() -> bool {
+    match T::WIDTH {
+        Some(width) => {
+            assert!(width == size_of::<T::Mirror>(), "the mirror of a fixed-layout record is `WIDTH` bytes");
+            true
+        }
+        None => false,
+    }
+}
+
 /// Takes bytes from the front of an input.
 #[inline]
 pub fn take<'a>(input: &mut Input<'a>, bytes: usize) -> Result<&'a [u8], DecodeError> {

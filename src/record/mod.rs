@@ -57,6 +57,16 @@
 //! #[derive(Record)]
 //! struct Tree { children: Vec<Tree> }
 //! ```
+//! ```compile_fail
+//! use snapring::record::Record;
+//! #[derive(Record)]
+//! union Bits { float: f32, int: u32 }
+//! ```
+//! ```compile_fail,E0277
+//! use snapring::record::Record;
+//! #[derive(Record)]
+//! struct Timed { at: std::time::Instant }
+//! ```
 
 mod batch;
 mod compound;
@@ -152,9 +162,10 @@ pub trait Record: Sized + Send + 'static {
     /// Fixed-layout types: writes the encoding to exactly `WIDTH` bytes.
     ///
     /// # Panics
-    /// There are more or fewer bytes.
+    /// There are more or fewer bytes, or the type has no fixed layout.
     #[inline]
     fn store(&self, bytes: &mut [u8]) {
+        assert!(const { mirror::is_fixed::<Self>() }, "only a record of fixed layout can be stored");
         let mirror = Self::Mirror::mut_from_bytes(bytes);
         self.to_mirror(mirror.unwrap_or_else(|_| panic!("a record is stored to exactly `WIDTH` bytes")));
     }
@@ -165,6 +176,9 @@ pub trait Record: Sized + Send + 'static {
     /// The bytes are not a value, or not `WIDTH` of them, or the type has no fixed layout.
     #[inline]
     fn load(bytes: &[u8]) -> Result<Self, DecodeError> {
+        if const { !mirror::is_fixed::<Self>() } {
+            return Err(DecodeError::Invalid("the type has no fixed layout"));
+        }
         Self::from_mirror(Self::Mirror::ref_from_bytes(bytes).map_err(|_| DecodeError::Short)?)
     }
 }

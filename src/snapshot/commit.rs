@@ -57,9 +57,9 @@ impl Store {
     /// Makes a checkpoint durable, as the options say; then those beyond `keep` have expired.
     ///
     /// # Errors
-    /// `Refused` and `NoSpace` leave the store as it was. After any other error, and after `NoSpace` from a write, it is
-    /// `Latched`: it takes no more checkpoints, and the newest epoch is the one before. Whether the failed one is found at the
-    /// next open is open; it is whole if it is.
+    /// `Refused` and `NoSpace` leave the store as it was. After any other error, and after `NoSpace` from a write, it
+    /// is `Latched`: it takes no more checkpoints, and the newest epoch is the one before. The next open may find the
+    /// failed one all the same; then it is whole.
     pub fn commit(&mut self, checkpoint: &Checkpoint) -> Result<CommitStats, StoreError> {
         if let Some(first) = &self.latched {
             return Err(StoreError::Latched { path: self.path.clone(), first: first.clone() });
@@ -227,9 +227,11 @@ impl Store {
             layout.dead.append(std::mem::take(&mut map).blocks());
         }
         layout.dead.pages.extend(change.clear.iter().filter_map(|id| map.clear(*id)));
-        for (id, page) in &change.pages.changed {
+        let mut changed: Vec<_> = change.pages.changed.iter().zip(sums).collect();
+        // Neighbours by id become neighbours in the file, which makes reading them back one run.
+        changed.sort_unstable_by_key(|((id, _), _)| *id);
+        for ((id, page), crc) in changed {
             let block = self.space.take_page();
-            let crc = sums.next().expect("a checksum for each page");
             layout.dead.pages.extend(map.set(*id, Slot::new(block, crc)));
             layout.pages.push((block, page));
         }

@@ -51,9 +51,10 @@ fn make_dir(dir: &Path) -> Result<(), StoreError> {
             reason: "a file, not a folder: name a folder for the state".into(),
         }),
         Err(error) if error.kind() == ErrorKind::NotFound => {
+            let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
             DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed(dir, "create"))?;
-            let above = dir.canonicalize().ok().and_then(|dir| dir.parent().map(Path::to_owned));
-            above.map_or(Ok(()), |above| sync_dir(&above))
+            // Each new folder is an entry of the one above, which has to reach the disk too.
+            missing.into_iter().filter(|dir| !dir.as_os_str().is_empty()).try_for_each(|dir| sync_dir(&dir.join("..")))
         }
         Err(error) => Err(failed(dir, "open")(error)),
     }

@@ -175,7 +175,7 @@ impl PageMap {
         if !slot.is_some() && !level.nodes.contains_key(&at) {
             return None;
         }
-        let node = level.nodes.entry(at).or_insert_with(Box::default);
+        let node = level.nodes.entry(at).or_default();
         let old = std::mem::replace(&mut node.slots[index as usize % FANOUT], slot);
         node.used = node.used + u32::from(slot.is_some()) - u32::from(old.is_some());
         if !std::mem::replace(&mut node.dirty, true) {

@@ -7,6 +7,7 @@ use super::format::HEAD_BYTES;
 use super::pwrite::PwriteSink;
 use super::sink::{ReadAt, Sink};
 use memmap2::{Advice, MmapOptions, MmapRaw};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -70,6 +71,9 @@ impl MappedSink {
             match region.map.advise_range(Advice::PopulateWrite, part.start, part.len()) {
                 // Linux before 5.14 does not know it; the copy faults page by page then.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                Err(error) if error.raw_os_error() == Some(Errno::FAULT.raw_os_error()) => {
+                    return Err(io::Error::other("the mapped file has no room behind it, or the disk is bad"));
+                }
                 other => other?,
             }
         }
@@ -83,9 +87,9 @@ impl MappedSink {
             range.start += part.len() as u64;
             let (now, rest) = bytes.split_at(part.len());
             bytes = rest;
-            // SAFETY: `part` lies within the map (`locate`), whose length the file had when it was mapped and has still,
-            // for it is never truncated. Nobody forms a reference into the map: reads go through `pread`. `now` is not
-            // in the map, so the two do not overlap. `&self` is enough because `write`, the only caller, has `&mut`.
+            // SAFETY: `part` lies within the map (`locate`), whose length the file had when it was mapped and still
+            // has, for it is never truncated. Nobody forms a reference into the map: reads go through `pread`. `now` is
+            // not in the map, so the two do not overlap. `&self` is enough: `write`, the only caller, has `&mut`.
             unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), region.map.as_mut_ptr().add(part.start), now.len()) };
         }
         Ok(())

@@ -35,6 +35,8 @@ mod sink;
 mod space;
 mod store;
 mod sums;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use commit::CommitStats;

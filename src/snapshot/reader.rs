@@ -1,5 +1,5 @@
-//! Reading a store that may be in use, without its lock: what the inspector does. Nothing is pinned: an epoch may expire
-//! while it is read, and then that is what the error says. It must not write, nor map.
+//! Reading a store that may be in use, without its lock: what the inspector does. Nothing is pinned: an epoch may
+//! expire while it is read, and then that is what the error says. It must not write, nor map.
 
 use super::codec::place;
 use super::fault::{Fault, io};
@@ -7,7 +7,7 @@ use super::folder::STORE_FILE;
 use super::format::TableEntry;
 use super::head::{Head, read_head};
 use super::recover::read_table;
-use super::restored::{Restored, list_pages, read_epoch, read_pages, read_record};
+use super::restored::{Restored, Seen, list_pages, read_epoch, read_pages, read_record};
 use super::sink::ReadAt;
 use super::store::{EpochInfo, find, infos};
 use super::sums::Sums;
@@ -132,11 +132,12 @@ impl Reader {
         let mut report = EpochReport { epoch: entry.epoch.get(), entries: 0, pages_good: 0, damage: Vec::new() };
         let Some(record) = note(read_record(self.forest(), entry), &mut report)? else { return Ok(report) };
         let mut page = vec![0; self.head.geometry.page_bytes as usize];
+        let mut seen = Seen::new(self.head.geometry);
         for entry in record.entries {
             report.entries += 1;
             let Some(map) = entry.map else { continue };
             let name = || place(&entry.operator, &entry.state, entry.task, entry.tasks);
-            let pages = list_pages(self.forest(), &map).map_err(|fault| fault.within(name));
+            let pages = list_pages(self.forest(), &map, &mut seen).map_err(|fault| fault.within(name));
             for slot in note(pages, &mut report)?.unwrap_or_default() {
                 let read =
                     read_pages(self.forest(), &[slot], &mut page, &self.sums).map_err(|fault| fault.within(name));

@@ -7,7 +7,7 @@ use super::format::{Geometry, MapRef, Meta, Slot, Slots, TableEntry};
 use super::map::PageMap;
 use super::sink::ReadAt;
 use super::space::{Blocks, Claim, Space};
-use super::tree::{At, Forest, Visit};
+use super::tree::{At, Forest, Visit, used_twice};
 use std::collections::{BTreeMap, HashMap};
 
 /// Whose pages.
@@ -61,40 +61,42 @@ pub(super) fn recover(
     table_blocks: Vec<u32>,
     base: u64,
 ) -> Result<Recovered, Fault> {
-    let mut claiming =
-        Claiming { forest: Forest { source, geometry }, space: Space::new(geometry), taken: Blocks::default() };
-    table_blocks.iter().try_for_each(|block| claiming.node_once(*block))?;
-    let mut found = Recovered {
-        space: Space::new(geometry),
-        base: Ok(Base::default()),
-        dying: BTreeMap::new(),
-        table: table_blocks,
-    };
-    let (chosen, others): (Vec<&TableEntry>, Vec<&TableEntry>) =
-        table.iter().rev().partition(|entry| entry.epoch.get() == base);
-    for entry in chosen.into_iter().chain(others) {
-        let epoch = entry.epoch.get();
-        claiming.taken = Blocks::default();
-        if epoch == base {
-            match claiming.base(entry) {
-                Ok(base) => {
-                    found.base = Ok(base);
-                    continue;
-                }
-                Err(Fault::Corrupt(what)) => found.base = Err(what),
-                Err(other) => return Err(other),
-            }
-        } else {
-            match claiming.older(entry) {
-                // It will say so when it is read; what it still reaches stays until it expires.
-                Ok(()) | Err(Fault::Corrupt(_)) => {}
-                Err(other) => return Err(other),
-            }
+    let forest = Forest { source, geometry };
+    match claim_all(forest, table, table_blocks.clone(), Some(base)) {
+        Err(Fault::Corrupt(what)) => {
+            // Anew, for the walk stopped at the damage: what lies beside it may belong to a healthy epoch.
+            let found = claim_all(forest, table, table_blocks, None)?;
+            Ok(Recovered { base: Err(what), ..found })
         }
-        found.dying.insert(epoch, std::mem::take(&mut claiming.taken));
+        other => other,
     }
-    found.space = claiming.space;
-    Ok(found)
+}
+
+fn claim_all(
+    forest: Forest<'_>,
+    table: &[TableEntry],
+    table_blocks: Vec<u32>,
+    base: Option<u64>,
+) -> Result<Recovered, Fault> {
+    let mut claiming = Claiming { forest, space: Space::new(forest.geometry), taken: Blocks::default() };
+    table_blocks.iter().try_for_each(|block| claiming.node_once(*block))?;
+    let is_base = |entry: &&TableEntry| Some(entry.epoch.get()) == base;
+    let mut found = Base::default();
+    if let Some(entry) = table.iter().find(is_base) {
+        claiming.taken = Blocks::default();
+        found = claiming.base(entry)?;
+    }
+    let mut dying = BTreeMap::new();
+    for entry in table.iter().rev().filter(|entry| !is_base(entry)) {
+        claiming.taken = Blocks::default();
+        match claiming.older(entry) {
+            // It will say so when it is read; what it still reaches stays until it expires.
+            Ok(()) | Err(Fault::Corrupt(_)) => {}
+            Err(other) => return Err(other),
+        }
+        dying.insert(entry.epoch.get(), std::mem::take(&mut claiming.taken));
+    }
+    Ok(Recovered { space: claiming.space, base: Ok(found), dying, table: table_blocks })
 }
 
 struct Claiming<'a> {
@@ -122,7 +124,7 @@ impl Claiming<'_> {
     }
 
     fn node_once(&mut self, block: u32) -> Result<(), Fault> {
-        if self.node(block)? { Ok(()) } else { Err(twice(block)) }
+        if self.node(block)? { Ok(()) } else { Err(used_twice(block)) }
     }
 
     fn record(&mut self, entry: &TableEntry) -> Result<Vec<EntryRecord>, Fault> {
@@ -137,7 +139,9 @@ impl Claiming<'_> {
         for EntryRecord { operator, state, task, tasks, map, .. } in entries {
             let Some(map) = map else { continue };
             let pages = self.map(&map).map_err(|fault| fault.within(|| place(&operator, &state, task, tasks)))?;
-            base.maps.insert(Key { operator, state, task, tasks }, pages);
+            if base.maps.insert(Key { operator, state, task, tasks }, pages).is_some() {
+                return Err(Fault::Corrupt("an entry comes twice".into()));
+            }
         }
         Ok(base)
     }
@@ -155,11 +159,16 @@ impl Claiming<'_> {
         let forest = self.forest;
         for entry in self.record(entry)? {
             if let Some(map) = entry.map {
-                forest.walk(map.root, map.depth.get(), &mut Sharing(self))?;
+                unless_io(forest.walk(map.root, map.depth.get(), &mut Sharing(self)))?;
             }
         }
         Ok(())
     }
+}
+
+/// Damage is told when the epoch is read.
+fn unless_io(result: Result<(), Fault>) -> Result<(), Fault> {
+    if matches!(result, Err(Fault::Corrupt(_))) { Ok(()) } else { result }
 }
 
 fn judge(claim: Claim, block: u32) -> Result<bool, Fault> {
@@ -168,10 +177,6 @@ fn judge(claim: Claim, block: u32) -> Result<bool, Fault> {
         Claim::Again => Ok(false),
         Claim::Bad => Err(Fault::Corrupt(format!("block {block} is out of place"))),
     }
-}
-
-fn twice(block: u32) -> Fault {
-    Fault::Corrupt(format!("block {block} is used twice"))
 }
 
 /// Reads the maps of the base: every block once.
@@ -193,22 +198,22 @@ impl Visit for Adopting<'_, '_> {
         if index >= u64::from(self.count) {
             return Err(Fault::Corrupt(format!("page {index} of {}", self.count)));
         }
-        if self.claiming.page(slot.block.get())? { Ok(()) } else { Err(twice(slot.block.get())) }
+        if self.claiming.page(slot.block.get())? { Ok(()) } else { Err(used_twice(slot.block.get())) }
     }
 }
 
-/// Reads the maps of another epoch: what a newer one shares is left out, with all that is below it.
+/// Reads the maps of another epoch: what a newer one shares is left out, with all that is below it. Damage does not
+/// stop it: what lies beside is kept, for it may be shared by an older one that is whole.
 struct Sharing<'a, 'b>(&'a mut Claiming<'b>);
 
 impl Visit for Sharing<'_, '_> {
     fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
-        self.0.node(block)
+        Ok(self.0.node(block).unwrap_or(false))
     }
     fn leaf(&mut self, _: u64, slot: Slot) -> Result<(), Fault> {
-        self.0.page(slot.block.get()).map(|_| ())
+        unless_io(self.0.page(slot.block.get()).map(|_| ()))
     }
     fn damaged(&mut self, _: At, fault: Fault) -> Result<(), Fault> {
-        // What lies beside the damage is kept: a tool may save it.
-        if matches!(fault, Fault::Corrupt(_)) { Ok(()) } else { Err(fault) }
+        unless_io(Err(fault))
     }
 }

@@ -2,12 +2,11 @@
 
 use super::codec::{self, EntryRecord, EpochRecord, place};
 use super::fault::{Fault, io};
-use super::format::{MapRef, Slot, TableEntry, offset_of};
+use super::format::{Geometry, MapRef, Slot, TableEntry, offset_of};
 use super::sums::Sums;
 use super::tree::{At, Forest, Visit};
 use crate::page::PageId;
 use rayon::prelude::*;
-use std::collections::HashSet;
 
 /// An epoch as it was committed, all of it verified.
 #[derive(Debug)]
@@ -54,10 +53,7 @@ impl RestoredEntry {
 
 /// The record of an epoch.
 pub(super) fn read_record(forest: Forest<'_>, entry: &TableEntry) -> Result<EpochRecord, Fault> {
-    let mut seen = HashSet::new();
-    let mut once =
-        |block| if seen.insert(block) { Ok(()) } else { Err(Fault::Corrupt(format!("block {block} is used twice"))) };
-    let bytes = forest.read_blob(&entry.record, &mut once).map_err(|fault| fault.within(|| "record".into()))?;
+    let bytes = forest.read_blob(&entry.record, &mut |_| Ok(())).map_err(|fault| fault.within(|| "record".into()))?;
     let record = codec::decode(&bytes)?;
     if record.epoch != entry.epoch.get() {
         return Err(Fault::Corrupt(format!("its record is of epoch {}", record.epoch)));
@@ -65,9 +61,23 @@ pub(super) fn read_record(forest: Forest<'_>, entry: &TableEntry) -> Result<Epoc
     Ok(record)
 }
 
+/// Blocks that an epoch's maps have referred to: a file that is made to hurt could refer to one very often.
+pub(super) struct Seen(Vec<u64>);
+
+impl Seen {
+    pub fn new(geometry: Geometry) -> Self {
+        Self(vec![0; (geometry.end_block() as usize).div_ceil(64)])
+    }
+    /// `false`: again. The block is within the file.
+    fn insert(&mut self, block: u32) -> bool {
+        let (word, bit) = (&mut self.0[block as usize / 64], 1 << (block % 64));
+        std::mem::replace(word, *word | bit) & bit == 0
+    }
+}
+
 /// The pages of a map, by ascending id.
-pub(super) fn list_pages(forest: Forest<'_>, map: &MapRef) -> Result<Vec<(PageId, Slot)>, Fault> {
-    let mut listing = Listing { forest, map, seen: HashSet::new(), pages: Vec::new() };
+pub(super) fn list_pages(forest: Forest<'_>, map: &MapRef, seen: &mut Seen) -> Result<Vec<(PageId, Slot)>, Fault> {
+    let mut listing = Listing { forest, map, seen, pages: Vec::new() };
     forest.walk(map.root, map.depth.get(), &mut listing)?;
     if listing.pages.len() as u64 != map.pages.get() {
         return Err(Fault::Corrupt(format!("the map holds {} pages and not {}", listing.pages.len(), map.pages)));
@@ -78,21 +88,19 @@ pub(super) fn list_pages(forest: Forest<'_>, map: &MapRef) -> Result<Vec<(PageId
 struct Listing<'a> {
     forest: Forest<'a>,
     map: &'a MapRef,
-    seen: HashSet<u32>,
+    seen: &'a mut Seen,
     pages: Vec<(PageId, Slot)>,
 }
 
 impl Visit for Listing<'_> {
     fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
-        // A file that is made to hurt could refer to one node very often.
-        if self.seen.insert(block) { Ok(true) } else { Err(Fault::Corrupt(format!("block {block} is used twice"))) }
+        let fits = self.forest.geometry.holds_node(block) && self.seen.insert(block);
+        if fits { Ok(true) } else { Err(Fault::Corrupt(format!("map node at block {block} is out of place"))) }
     }
     fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
         let block = slot.block.get();
-        if index >= u64::from(self.map.count.get())
-            || !self.forest.geometry.holds_page(block)
-            || !self.seen.insert(block)
-        {
+        let fits = index < u64::from(self.map.count.get()) && self.forest.geometry.holds_page(block);
+        if !fits || !self.seen.insert(block) {
             return Err(Fault::Corrupt(format!("page {index}: block {block} is out of place")));
         }
         self.pages.push((index as PageId, slot));
@@ -105,17 +113,18 @@ pub(super) fn read_epoch(forest: Forest<'_>, entry: &TableEntry, sums: &Sums) ->
     let within = |fault: Fault| fault.within(|| format!("epoch {}", entry.epoch));
     let record = read_record(forest, entry).map_err(within)?;
     let mut entries = Vec::with_capacity(record.entries.len());
+    let mut seen = Seen::new(forest.geometry);
     for entry in record.entries {
         let name = place(&entry.operator, &entry.state, entry.task, entry.tasks);
-        entries.push(read_entry(forest, entry, sums).map_err(|fault| within(fault.within(|| name)))?);
+        entries.push(read_entry(forest, entry, &mut seen, sums).map_err(|fault| within(fault.within(|| name)))?);
     }
     Ok(Restored { epoch: record.epoch, header: record.header, entries })
 }
 
-fn read_entry(forest: Forest<'_>, entry: EntryRecord, sums: &Sums) -> Result<RestoredEntry, Fault> {
+fn read_entry(forest: Forest<'_>, entry: EntryRecord, seen: &mut Seen, sums: &Sums) -> Result<RestoredEntry, Fault> {
     let page_bytes = forest.geometry.page_bytes as usize;
     let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
-    let pages = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map))?;
+    let pages = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map, seen))?;
     let mut bytes = vec![0; pages.len() * page_bytes];
     read_pages(forest, &pages, &mut bytes, sums)?;
     Ok(RestoredEntry {

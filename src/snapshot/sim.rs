@@ -1,12 +1,13 @@
-//! A disk in memory that crashes, fails and fills up when told to: what the store's tests and the simulator of the whole
-//! runtime write to. It must not know what the bytes mean.
+//! A disk in memory that crashes, fails and fills up when told to: what the store's tests and the simulator of the
+//! whole runtime write to. It must not know what the bytes mean.
 //!
 //! 1. Writes go to the live image at once; a sync makes the durable image equal to it.
 //! 2. A crash leaves the durable image and any subset, chosen by the caller, of the sectors of 512 bytes written since,
 //!    each in its order; likewise growth. The write at which it happens may be there in part, the sync not at all.
-//! 3. A failed write may have written anything of it. What a failed sync should have covered is lost or not, and no later
-//!    sync makes it durable.
-//! 4. Everything is counted and decided by call number (grow, write and sync count, reads do not), so a run can be repeated.
+//! 3. A failed write may have written anything of it. What a failed sync should have covered is lost or not, and no
+//!    later sync makes it durable.
+//! 4. Everything is counted and decided by call number (grow, write and sync count, reads do not), so a run can be
+//!    repeated.
 
 use super::sink::{ReadAt, Sink};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub enum Incident {
 #[derive(Clone)]
 enum Pending {
     Grow(u64),
-    Sector { at_bytes: u64, bytes: [u8; SECTOR_BYTES] },
+    Sector { at_bytes: u64, bytes: Box<[u8; SECTOR_BYTES]> },
 }
 
 #[derive(Clone, Default)]
@@ -87,11 +88,6 @@ impl SimDisk {
         self.disk().incidents.insert(call, incident);
     }
 
-    /// Forgets what was to happen.
-    pub fn clear_incidents(&self) {
-        self.disk().incidents.clear();
-    }
-
     /// Growing beyond this is refused as on a full disk.
     pub fn full_above(&self, bytes: Option<u64>) {
         self.disk().full_above_bytes = bytes;
@@ -125,6 +121,17 @@ impl SimDisk {
         disk.incidents.clear();
     }
 
+    /// The process is killed and another one starts: the system still has what was written, synced or not.
+    pub fn kill(&self) {
+        let mut disk = self.disk();
+        if !disk.synced {
+            disk.live.clear();
+            disk.pending.clear();
+        }
+        disk.down = false;
+        disk.incidents.clear();
+    }
+
     fn disk(&self) -> MutexGuard<'_, Disk> {
         // A guarded write panics with the lock held; the disk is still good to look at.
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -139,7 +146,7 @@ impl Pending {
                 // Beyond a length that did not make it, nothing did.
                 let at = *at_bytes as usize;
                 if let Some(sector) = image.get_mut(at..at + SECTOR_BYTES) {
-                    sector.copy_from_slice(bytes);
+                    sector.copy_from_slice(&bytes[..]);
                 }
             }
         }
@@ -171,7 +178,8 @@ impl Disk {
         self.live[at..at + bytes.len()].copy_from_slice(bytes);
         let first = at / SECTOR_BYTES * SECTOR_BYTES;
         for at in (first..at + bytes.len()).step_by(SECTOR_BYTES) {
-            let sector = self.live[at..at + SECTOR_BYTES].try_into().expect("the image is whole sectors");
+            let mut sector = Box::new([0; SECTOR_BYTES]);
+            sector.copy_from_slice(&self.live[at..at + SECTOR_BYTES]);
             self.pending.push(Pending::Sector { at_bytes: at as u64, bytes: sector });
         }
     }

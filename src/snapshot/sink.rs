@@ -20,8 +20,8 @@ pub trait ReadAt: Send + Sync {
 
 /// Where a store is written to.
 pub trait Sink: ReadAt {
-    /// Makes the file `to_bytes` long, and the part from `from_bytes` on allocated, so that a later write cannot run out
-    /// of space. What is in the new part does not matter.
+    /// Makes the file `to_bytes` long, and the part from `from_bytes` on allocated, so that a later write cannot run
+    /// out of space. What is in the new part does not matter.
     ///
     /// # Errors
     /// `StorageFull`: there is no room, and what the file held is as it was. Or the system refused.

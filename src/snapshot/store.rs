@@ -49,8 +49,8 @@ pub struct StoreOptions {
     pub segment_bytes: u64,
     /// How to write.
     pub sink: SinkKind,
-    /// Threads for checksums of large sets; 0 leaves it to the machine, 1 uses the caller's. They are made by the thread
-    /// that first needs them, which must not be pinned to a core.
+    /// Threads for checksums of large sets; 0 leaves it to the machine, 1 uses the caller's. They are made by the
+    /// thread that first needs them, which must not be pinned to a core.
     pub threads: usize,
     /// The id of a new store; a random one if there is none.
     pub id: Option<[u8; 16]>,
@@ -290,8 +290,8 @@ fn check_options(path: &Path, options: &StoreOptions) -> Result<(), StoreError> 
         return Ok(());
     }
     let reason = format!(
-        "cannot keep {} checkpoints with pages of {page} and segments of {segment} bytes: keep at least 2; pages are a power \
-         of two from 4096 to 65536, segments a multiple of 65536 up to 1073741824",
+        "cannot keep {} checkpoints with pages of {page} and segments of {segment} bytes: keep at least 2; pages are a \
+         power of two from 4096 to 65536, segments a multiple of 65536 up to 1073741824",
         options.keep
     );
     Err(StoreError::Mismatch { path: path.into(), reason })

@@ -5,6 +5,7 @@ use super::fault::{Fault, io};
 use super::format::{BLOCK_BYTES, BlobRef, DEPTH_MAX, FANOUT, Geometry, Slot, Slots, offset_of};
 use super::sink::ReadAt;
 use super::space::Space;
+use std::collections::HashSet;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Where in a tree.
@@ -99,7 +100,7 @@ impl Forest<'_> {
         if len > self.geometry.file_bytes() {
             return Err(Fault::Corrupt(format!("{len} bytes, more than the file has")));
         }
-        let mut reading = BlobVisit { forest: *self, len, bytes: Vec::new(), claim };
+        let mut reading = BlobVisit { forest: *self, len, bytes: Vec::new(), seen: HashSet::new(), claim };
         self.walk(blob.root, blob.depth.get(), &mut reading)?;
         let mut bytes = reading.bytes;
         if (bytes.len() as u64) < len {
@@ -114,19 +115,31 @@ struct BlobVisit<'a> {
     forest: Forest<'a>,
     len: u64,
     bytes: Vec<u8>,
+    seen: HashSet<u32>,
     claim: &'a mut dyn FnMut(u32) -> Result<(), Fault>,
+}
+
+impl BlobVisit<'_> {
+    /// A file that is made to hurt could refer to one block very often.
+    fn once(&mut self, block: u32) -> Result<(), Fault> {
+        if self.seen.insert(block) { (self.claim)(block) } else { Err(used_twice(block)) }
+    }
+}
+
+pub(super) fn used_twice(block: u32) -> Fault {
+    Fault::Corrupt(format!("block {block} is used twice"))
 }
 
 impl Visit for BlobVisit<'_> {
     fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
-        (self.claim)(block).map(|()| true)
+        self.once(block).map(|()| true)
     }
     fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
         let at = self.bytes.len();
         if index * BLOCK_BYTES as u64 != at as u64 || at as u64 >= self.len {
             return Err(Fault::Corrupt(format!("block {index} of a blob of {} bytes is out of order", self.len)));
         }
-        (self.claim)(slot.block.get())?;
+        self.once(slot.block.get())?;
         self.bytes.resize(at + BLOCK_BYTES, 0);
         self.forest.read_block(slot, &mut self.bytes[at..])
     }

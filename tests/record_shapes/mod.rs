@@ -91,6 +91,7 @@ pub enum Either<A, B> {
 }
 
 #[derive(Record, Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "that it is large is the point")]
 pub enum Bulky<T> {
     Small(T),
     Large([u64; 512]),

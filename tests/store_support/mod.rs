@@ -1,7 +1,7 @@
 //! A plain model of what a store should hold, shared by the store's tests.
 #![allow(dead_code)]
 
-use snapring::page::{FrozenPage, FrozenPages, PageId};
+use snapring::page::{FrozenPage, FrozenPages, PageId, Pages, Pool};
 use snapring::snapshot::{BLOCK_BYTES, Checkpoint, Entry, Restored, Store, StoreOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -35,7 +35,15 @@ pub fn page(epoch: u64, id: PageId, page_bytes: u32) -> FrozenPage {
     let mut rng = Rng(epoch << 32 | u64::from(id));
     let mut bytes: Vec<u8> = (0..page_bytes / 8).flat_map(|_| rng.next().to_le_bytes()).collect();
     bytes[..8].copy_from_slice(&epoch.to_le_bytes());
-    FrozenPage::copy_of(&bytes)
+    frozen(&bytes)
+}
+
+/// A frozen page that holds these bytes.
+pub fn frozen(bytes: &[u8]) -> FrozenPage {
+    let mut pages = Pages::new(&Pool::new(bytes.len(), usize::MAX));
+    let id = pages.allocate().unwrap();
+    pages.write(id).unwrap().copy_from_slice(bytes);
+    pages.freeze().changed.pop().unwrap().1
 }
 
 /// The epoch in which a [`page`] was written.

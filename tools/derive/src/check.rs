@@ -1,21 +1,48 @@
 //! What cannot be a record, told at the place where it is written. Whether the other types are records, the compiler
 //! finds out by the trait.
 
-use syn::{Data, DeriveInput, Error, Fields, Type};
+use syn::{Data, DeriveInput, Error, Fields, GenericArgument, Ident, PathArguments, Type};
 
 pub fn owns_its_data(input: &DeriveInput) -> syn::Result<()> {
     if let Some(lifetime) = input.generics.lifetimes().next() {
         return Err(Error::new_spanned(lifetime, "a record owns its data: it cannot have a lifetime"));
     }
     match &input.data {
-        Data::Struct(data) => fields(&data.fields),
-        Data::Enum(data) => data.variants.iter().try_for_each(|variant| fields(&variant.fields)),
+        Data::Struct(data) => fields(&input.ident, &data.fields),
+        Data::Enum(data) => data.variants.iter().try_for_each(|variant| fields(&input.ident, &variant.fields)),
         Data::Union(_) => Ok(()),
     }
 }
 
-fn fields(fields: &Fields) -> syn::Result<()> {
-    fields.iter().try_for_each(|field| owned(&field.ty))
+fn fields(name: &Ident, fields: &Fields) -> syn::Result<()> {
+    fields.iter().try_for_each(|field| {
+        owned(&field.ty)?;
+        match contains(&field.ty, name) {
+            true => Err(Error::new_spanned(&field.ty, "a record cannot contain itself: its schema would have no end")),
+            false => Ok(()),
+        }
+    })
+}
+
+/// Whether the type is spelt with this name. Longer ways round are found by the constant `Record::DEPTH`, which then has
+/// no value; this only gives the usual mistake a message of its own.
+fn contains(ty: &Type, name: &Ident) -> bool {
+    match ty {
+        Type::Array(array) => contains(&array.elem, name),
+        Type::Tuple(tuple) => tuple.elems.iter().any(|item| contains(item, name)),
+        Type::Path(path) => {
+            let is_name = path.path.is_ident(name) || path.path.is_ident("Self");
+            is_name
+                || path.path.segments.iter().any(|segment| match &segment.arguments {
+                    PathArguments::AngleBracketed(arguments) => arguments
+                        .args
+                        .iter()
+                        .any(|argument| matches!(argument, GenericArgument::Type(ty) if contains(ty, name))),
+                    _ => false,
+                })
+        }
+        _ => false,
+    }
 }
 
 fn owned(ty: &Type) -> syn::Result<()> {

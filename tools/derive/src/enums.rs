@@ -3,7 +3,7 @@
 //! If every field has a fixed layout, all variants take the room of the largest, which is a constant of the mirror's type.
 //! Such a constant cannot depend on a type parameter: enums with type parameters are always of variable length.
 
-use crate::{fields, plain};
+use crate::{fields, methods, plain};
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{DataEnum, Error};
@@ -48,98 +48,63 @@ fn description(name: &Ident, variants: &[Variant<'_>], generic: bool) -> TokenSt
     let name = plain(name);
     let names = variants.iter().map(|variant| plain(variant.name));
     let schemas = variants.iter().map(|variant| fields::schemas(&variant.fields));
-    quote! {
-        const WIDTH: ::core::option::Option<usize> = #width;
-        const DEPTH: usize = ::snapring::record::__private::depth(&[#(#records::DEPTH),*]);
-        type Mirror = #mirror;
+    let schema = quote! {
+        ::snapring::record::__private::enum_of(#name, Self::WIDTH, ::std::vec![#((#names, #schemas)),*])
+    };
+    methods::description(&records, &width, &mirror, &schema)
+}
 
-        fn schema() -> ::snapring::record::Schema {
-            ::snapring::record::__private::enum_of(#name, Self::WIDTH, ::std::vec![#((#names, #schemas)),*])
-        }
-    }
+/// The last arm of a match over indices.
+fn unknown(name: &Ident) -> TokenStream {
+    let unknown = format!("no variant of `{}` has this index", plain(name));
+    quote!(_ => return ::core::result::Result::Err(::snapring::record::DecodeError::Invalid(#unknown)))
 }
 
 /// Encoding and decoding, for either layout.
 fn streams(name: &Ident, variants: &[Variant<'_>]) -> TokenStream {
-    let unknown = format!("no variant of `{}` has this index", plain(name));
     let (mut encode, mut decode, mut decode_into) = (Vec::new(), Vec::new(), Vec::new());
     for Variant { name, index, fields } in variants {
         let records: Vec<_> = fields.iter().map(fields::Field::record).collect();
-        let variables: Vec<_> = fields.iter().map(|field| &field.variable).collect();
-        let pattern = fields::pattern(fields);
-        let constructor = fields::constructor(fields, |field| {
-            let record = field.record();
-            quote!(#record::decode(input)?)
-        });
+        let (members, variables): (Vec<_>, Vec<_>) = fields.iter().map(|f| (&f.member, &f.variable)).unzip();
         encode.push(quote! {
-            Self::#name #pattern => {
+            Self::#name { #(#members: #variables),* } => {
                 <u16 as ::snapring::record::Record>::encode(&#index, out);
                 #(#records::encode(#variables, out);)*
             }
         });
-        decode.push(quote!(#index => Self::#name #constructor,));
+        decode.push(quote!(#index => Self::#name { #(#members: #records::decode(input)?),* },));
         if !fields.is_empty() {
             decode_into.push(quote! {
-                (Self::#name #pattern, ::core::option::Option::Some(#index)) => {
+                (Self::#name { #(#members: #variables),* }, ::core::option::Option::Some(#index)) => {
                     ::snapring::record::__private::take(input, 2)?;
                     #(#records::decode_into(#variables, input)?;)*
                 }
             });
         }
     }
-    quote! {
-        #[inline]
-        fn encode(&self, out: &mut ::std::vec::Vec<u8>) {
-            if Self::WIDTH.is_some() {
-                return ::snapring::record::__private::encode_fixed(self, out);
-            }
-            match self { #(#encode)* }
-        }
-
-        #[inline]
-        fn decode(
-            input: &mut ::snapring::record::Input<'_>,
-        ) -> ::core::result::Result<Self, ::snapring::record::DecodeError> {
-            if Self::WIDTH.is_some() {
-                return ::snapring::record::__private::decode_fixed(input);
-            }
-            ::core::result::Result::Ok(match <u16 as ::snapring::record::Record>::decode(input)? {
-                #(#decode)*
-                _ => return ::core::result::Result::Err(::snapring::record::DecodeError::Invalid(#unknown)),
-            })
-        }
-
-        #[inline]
-        fn decode_into(
-            &mut self,
-            input: &mut ::snapring::record::Input<'_>,
-        ) -> ::core::result::Result<(), ::snapring::record::DecodeError> {
-            if Self::WIDTH.is_some() {
-                *self = ::snapring::record::__private::decode_fixed(input)?;
-                return ::core::result::Result::Ok(());
-            }
+    let unknown = unknown(name);
+    methods::streams(
+        &quote!(match self { #(#encode)* }),
+        &quote!(match <u16 as ::snapring::record::Record>::decode(input)? { #(#decode)* #unknown, }),
+        &quote! {
             match (&mut *self, ::snapring::record::__private::peek_index(input)) {
                 #(#decode_into)*
                 _ => *self = <Self as ::snapring::record::Record>::decode(input)?,
             }
-            ::core::result::Result::Ok(())
-        }
-    }
+        },
+    )
 }
 
 /// Storing and loading the fixed layout.
 fn mirrors(name: &Ident, variants: &[Variant<'_>]) -> TokenStream {
-    let unknown = format!("no variant of `{}` has this index", plain(name));
     let (mut store, mut load) = (Vec::new(), Vec::new());
     for Variant { name, index, fields } in variants {
         let mirror = fields::mirror(fields);
         let records: Vec<_> = fields.iter().map(fields::Field::record).collect();
-        let variables: Vec<_> = fields.iter().map(|field| &field.variable).collect();
-        let members: Vec<_> = fields.iter().map(|field| &field.member).collect();
-        let pattern = fields::pattern(fields);
+        let (members, variables): (Vec<_>, Vec<_>) = fields.iter().map(|f| (&f.member, &f.variable)).unzip();
         let places = fields::places(&quote!((*body)), fields.len());
         store.push(quote! {
-            Self::#name #pattern => {
+            Self::#name { #(#members: #variables),* } => {
                 mirror.0.set(#index);
                 let body = ::snapring::record::__private::body_mut::<#mirror>(&mut mirror.1);
                 let _ = &body;
@@ -150,24 +115,10 @@ fn mirrors(name: &Ident, variants: &[Variant<'_>]) -> TokenStream {
             #index => {
                 let body = ::snapring::record::__private::body::<#mirror>(&mirror.1)?;
                 let _ = body;
-                Self::#name { #(#members: #records::from_mirror(& #places)?),* }
+                Self::#name { #(#members: #records::from_mirror(&#places)?),* }
             }
         });
     }
-    quote! {
-        #[inline]
-        fn to_mirror(&self, mirror: &mut Self::Mirror) {
-            match self { #(#store)* }
-        }
-
-        #[inline]
-        fn from_mirror(
-            mirror: &Self::Mirror,
-        ) -> ::core::result::Result<Self, ::snapring::record::DecodeError> {
-            ::core::result::Result::Ok(match mirror.0.get() {
-                #(#load)*
-                _ => return ::core::result::Result::Err(::snapring::record::DecodeError::Invalid(#unknown)),
-            })
-        }
-    }
+    let unknown = unknown(name);
+    methods::mirrors(&quote!(match self { #(#store)* }), &quote!(match mirror.0.get() { #(#load)* #unknown, }))
 }

@@ -41,18 +41,6 @@ impl Field<'_> {
     }
 }
 
-/// `{ a: __field0, b: __field1 }`, which fits structs and variants of every kind.
-pub fn pattern(fields: &[Field<'_>]) -> TokenStream {
-    let (members, variables) = (fields.iter().map(|f| &f.member), fields.iter().map(|f| &f.variable));
-    quote!({ #(#members: #variables),* })
-}
-
-/// `{ a: value, b: value }` with a value made for each field.
-pub fn constructor<'a>(fields: &[Field<'a>], value: impl Fn(&Field<'a>) -> TokenStream) -> TokenStream {
-    let (members, values) = (fields.iter().map(|f| &f.member), fields.iter().map(value));
-    quote!({ #(#members: #values),* })
-}
-
 /// `vec![(name, schema), …]`.
 pub fn schemas(fields: &[Field<'_>]) -> TokenStream {
     let schemas = fields.iter().map(Field::schema);

@@ -4,6 +4,7 @@
 mod check;
 mod enums;
 mod fields;
+mod methods;
 mod structs;
 
 use proc_macro2::TokenStream;
