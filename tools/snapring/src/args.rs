@@ -70,11 +70,11 @@ pub struct RunArgs {
     pub cores: Option<Vec<usize>>,
 
     /// Tasks per operator [default: as many as there are workers]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub parallelism: Option<u32>,
 
     /// Read at most so many records per second, over all sources together
-    #[arg(long, value_name = "RECORDS_PER_S")]
+    #[arg(long, value_name = "RECORDS_PER_S", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
 
     /// Print the dataflow as it is drawn, and do not run it
@@ -94,7 +94,7 @@ pub struct RunArgs {
     pub checkpoint_interval: Option<Duration>,
 
     /// Checkpoints to keep, at least 2 [default: 3]
-    #[arg(long, value_name = "N", requires = "state")]
+    #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u32).range(2..))]
     pub keep: Option<u32>,
 
     /// What a checkpoint survives [default: power-loss]

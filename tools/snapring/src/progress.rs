@@ -31,7 +31,6 @@ impl Progress {
         let progress = progress();
         bar.set_position(progress.records);
         bar.set_message(checkpoint(&progress));
-        bar.tick();
     }
 }
 

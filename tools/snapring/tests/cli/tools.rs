@@ -1,8 +1,13 @@
 //! The rest: lists, graphs, summaries, help.
 
 use crate::plain::some_flights;
-use crate::support::{Room, run};
+use crate::support::{Room, end, run, snapring};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
 
 fn object(stdout: &str) -> Value {
     serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
@@ -66,6 +71,38 @@ fn nothing_is_drawn_where_nobody_looks() {
     let ran = run(["run", "routes", "--json", "--rate", "50000"]).ok();
     assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\r'), "{ran:?}");
     assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+}
+
+/// Both ends of a terminal of one line: ours, and the program's.
+fn terminal() -> (File, File) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("the system has terminals");
+    grantpt(&ours).and_then(|()| unlockpt(&ours)).expect("it is ours to give");
+    let name = ptsname(&ours, Vec::new()).expect("it has a name");
+    tcsetwinsize(&ours, Winsize { ws_row: 24, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 }).expect("it has a size");
+    let path = name.to_str().expect("a plain name");
+    (ours.into(), File::options().read(true).write(true).open(path).expect("it can be opened"))
+}
+
+#[test]
+fn a_terminal_gets_a_progress_bar() {
+    let room = Room::new();
+    let (mut ours, theirs) = terminal();
+    let paced = ["--rate", "20000", "--checkpoint-interval", "100ms"];
+    let mut command = snapring(room.stateful("routes", &[], &paced));
+    let child = command.env("TERM", "xterm").env("NO_COLOR", "1").stderr(Stdio::from(theirs)).spawn().unwrap();
+    drop(command); // it holds the program's end open
+    let shown = std::thread::spawn(move || {
+        let mut shown = Vec::new();
+        // A terminal that nobody holds open any more is an error to read, not an end.
+        let _ = ours.read_to_end(&mut shown);
+        String::from_utf8(shown).expect("UTF-8")
+    });
+    end(child).ok();
+    let shown = shown.join().unwrap();
+    let bar = shown.rsplit('\r').find(|line| line.contains("  checkpoint ")).unwrap_or_else(|| panic!("{shown}"));
+    assert!(["records", "/s", "epoch", "ms, ", "KiB"].iter().all(|what| bar.contains(what)), "{bar}");
+    assert!(!shown.contains("\u{1b}[3"), "no colours: {shown:?}");
+    assert!(shown.trim_end().lines().last().is_some_and(|line| line.contains("routes: 27,004 records")), "{shown}");
 }
 
 #[test]

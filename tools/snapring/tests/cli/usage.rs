@@ -58,12 +58,13 @@ fn flags_that_do_not_go_together_are_refused() {
 fn numbers_that_make_no_sense_are_refused() {
     let room = Room::new();
     let state = room.at("S");
-    refused(&["run", "wordcount", "--parallelism", "0"], &["parallelism", "between 1"]);
+    refused(&["run", "wordcount", "--parallelism", "0"], &["--parallelism", "1.."]);
+    refused(&["run", "wordcount", "--parallelism", "5000"], &["parallelism", "between 1"]);
     refused(&["run", "wordcount", "--parallelism", "many"], &["many"]);
-    refused(&["run", "wordcount", "--rate", "0"], &["rate", "at least 1"]);
+    refused(&["run", "wordcount", "--rate", "0"], &["--rate", "1.."]);
     refused(&["run", "wordcount", "--cores", "4095"], &["core 4095", "allowed"]);
     refused(&["run", "wordcount", "--cores", "0,x"], &["x"]);
-    refused(&["run", "wordcount", "--state", &state, "--keep", "1"], &["keep", "at least 2"]);
+    refused(&["run", "wordcount", "--state", &state, "--keep", "1"], &["--keep", "2.."]);
     refused(&["run", "wordcount", "--state", &state, "--checkpoint-interval", "0s"], &["0s"]);
     refused(&["run", "wordcount", "--state", &state, "--checkpoint-interval", "10"], &["10ms"]);
     refused(&["run", "keyed-count", "--keys", "0"], &["keys"]);
