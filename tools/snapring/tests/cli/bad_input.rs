@@ -34,7 +34,8 @@ fn a_malformed_line_is_named() {
     let room = Room::new();
     for (row, what) in [("517,late,EWR,IAH", "late"), ("517,2,EWR", "3"), ("517,2,EWR,IAH,x", "5")] {
         let input = room.file("f.csv", format!("{HEADER}517,2,EWR,IAH\n{row}\n517,2,EWR,IAH\n"));
-        run(["run", "routes", "--input", &input]).exits(1, &["f.csv:3", what, "operator `flights`"]);
+        run(["run", "routes", "--input", &input])
+            .exits(1, &["f.csv:3", what, "operator `flights`, task 0, epoch 1, record 2"]);
         run(room.stateful("routes", &[&input], &[])).exits(1, &["f.csv:3"]);
         fs::remove_dir_all(room.path("S")).unwrap();
         fs::remove_dir_all(room.path("O")).unwrap();
