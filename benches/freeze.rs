@@ -20,14 +20,20 @@ fn timed<R>(work: impl FnOnce() -> R) -> (Duration, R) {
     (start.elapsed(), result)
 }
 
+/// Adds keys until the table has so many bytes, and says how many.
+fn fill(table: &mut Table<u64, u64>, state_bytes: usize) -> u64 {
+    let mut keys = 0;
+    while table.bytes() < state_bytes {
+        add(table, keys);
+        keys += 1;
+    }
+    keys
+}
+
 fn measure(state_bytes: usize) {
     let pool = Pool::new(16 << 10, 4 * state_bytes + (64 << 20));
     let mut table = Table::new(&pool, Hasher::default(), range_of(0, 1)).expect("the pool is large enough");
-    let mut keys = 0;
-    while table.bytes() < state_bytes {
-        add(&mut table, keys);
-        keys += 1;
-    }
+    let keys = fill(&mut table, state_bytes);
     let (all_dirty, mut frozen) = timed(|| table.freeze());
     let pages = frozen.1.changed.len();
     table.durable();

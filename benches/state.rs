@@ -66,10 +66,15 @@ fn timed(steps: u64, work: impl FnOnce()) -> f64 {
 fn one_by_one<K: Record>(table: &mut Table<K, u64>, keys: &[K]) {
     for key in keys {
         let hash = table.hash(key);
-        let count = table.update(hash, key, || 0, |count| {
-            *count += 1;
-            *count
-        });
+        let count = table.update(
+            hash,
+            key,
+            || 0,
+            |count| {
+                *count += 1;
+                *count
+            },
+        );
         black_box(count.expect("the pool is large enough"));
     }
 }
@@ -146,13 +151,12 @@ fn main() {
         let sample = |seed| numbers(seed << 40, size).take(updates).collect();
         compare(&format!("u64 {size}"), &all, sample);
     }
-    let vocabulary = if is_test { 500 } else { 50_000 };
-    let words: Vec<String> =
-        numbers(7, u64::MAX).take(vocabulary).map(|n| format!("{n:x}")[..2 + n as usize % 10].to_owned()).collect();
+    let vocabulary: usize = if is_test { 500 } else { 50_000 };
+    let spelled = |(rank, n): (usize, u64)| format!("{rank:x}{}", &format!("{n:x}")[..n as usize % 8]);
+    let words: Vec<String> = (0..vocabulary).zip(numbers(7, u64::MAX)).map(spelled).collect();
     // Few words are most of the text: a number squared twice falls low.
     let skewed = |n: u64| (n as f64 / 1e6).powi(4) * vocabulary as f64;
-    let text = |seed: u64| {
-        numbers(seed << 40, 1_000_000).take(updates).map(|n| words[skewed(n) as usize].clone()).collect()
-    };
+    let text =
+        |seed: u64| numbers(seed << 40, 1_000_000).take(updates).map(|n| words[skewed(n) as usize].clone()).collect();
     compare("words", &words, text);
 }

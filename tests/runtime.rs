@@ -222,7 +222,9 @@ fn a_stopped_job_goes_on_where_it_stood() {
     }
     let summary = job.stop().unwrap();
     assert!(summary.records < 5000, "{}", summary.records);
-    assert_eq!(out.committed().len() as u64, summary.records);
+    // What was read between the last cut and the end is read again.
+    let committed = out.committed().len() as u64;
+    assert!((500..=summary.records).contains(&committed), "{committed} of {}", summary.records);
     start(1_000_000).wait().unwrap();
     assert_eq!(sorted(out.committed()), (0..5000).collect::<Vec<_>>());
 }
@@ -288,7 +290,7 @@ fn a_long_emission_is_cut_by_checkpoints_and_resumed() {
         job.step().unwrap();
     }
     // The emission goes on for many steps; a checkpoint falls into it.
-    for _ in 0..30_000 {
+    for _ in 0..2000 {
         assert_ne!(job.step().unwrap(), Progress::Done, "the emission must outlast these steps");
     }
     job.checkpoint().unwrap();

@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps};
 use crate::operator::{Part, Place, SplitState, value};
+use crate::page::Pool;
 use crate::runtime::{
     Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StatePlace, Status, allowed_cores,
 };
@@ -40,13 +41,14 @@ pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error>
     let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
 
     let epoch = restored.unwrap_or(0);
+    let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
     let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s));
     let start = Start {
         place,
         splits,
         restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
         epoch,
-        pool: crate::page::Pool::new(PAGE_BYTES, config.state_bytes_max),
+        pool: Pool::new(page_bytes, config.state_bytes_max),
         hasher: crate::state::Hasher::new(header.hash_seed),
         meter: shared.clone(),
     };
@@ -71,8 +73,8 @@ pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error>
     Ok(Made { config, shared, tasks, coordination, events, cores, restored, finished })
 }
 
-/// Bytes of a page of state.
-const PAGE_BYTES: usize = 16 * 1024;
+/// Bytes of a page of state, unless the store has others.
+const PAGE_BYTES: u32 = 16 * 1024;
 
 fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
     if let Some(BuildError::TwoDataflows { operator }) = &drawing.mistake {
@@ -100,10 +102,7 @@ fn open_store(checkpoints: &mut Checkpoints) -> Result<Store, StoreError> {
         StatePlace::Open(store) => Ok(*store),
         StatePlace::Folder(folder) => {
             let (keep, durability) = (checkpoints.keep, checkpoints.durability);
-            Store::open(
-                &folder,
-                StoreOptions { keep, durability, page_bytes: PAGE_BYTES as u32, ..StoreOptions::default() },
-            )
+            Store::open(&folder, StoreOptions { keep, durability, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
         }
     }
 }

@@ -118,6 +118,17 @@ fn owner_and_writer_on_two_threads_never_see_each_others_bytes() {
     assert_eq!(pool.in_use(), 8);
 }
 
+/// What is durable once a freeze has become so: all there is, if the freeze has all that changed.
+fn after(frozen: &FrozenPages, durable: &Image, model: &Image) -> Result<Image, TestCaseError> {
+    let changed: BTreeSet<_> = frozen.changed.iter().map(|(id, _)| *id).collect();
+    prop_assert_eq!(changed.len(), frozen.changed.len(), "each once");
+    prop_assert!(frozen.freed.iter().all(|id| !model.contains_key(id)));
+    let mut next = durable.clone();
+    apply(&mut next, frozen);
+    prop_assert_eq!(&next, model, "the dirty pages are all that changed");
+    Ok(next)
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Allocate,
@@ -158,10 +169,7 @@ proptest! {
         for op in ops {
             let ids: Vec<PageId> = model.keys().copied().collect();
             match op {
-                Op::Allocate => {
-                    let id = pages.allocate().unwrap();
-                    prop_assert!(model.insert(id, vec![0; PAGE_BYTES]).is_none());
-                }
+                Op::Allocate => drop(model.insert(pages.allocate().unwrap(), vec![0; PAGE_BYTES])),
                 Op::Free(at) if !ids.is_empty() => {
                     pages.free(ids[at % ids.len()]);
                     model.remove(&ids[at % ids.len()]);
@@ -173,12 +181,7 @@ proptest! {
                 }
                 Op::Freeze => {
                     let frozen = pages.freeze();
-                    let changed: BTreeSet<_> = frozen.changed.iter().map(|(id, _)| *id).collect();
-                    prop_assert_eq!(changed.len(), frozen.changed.len(), "each once");
-                    prop_assert!(frozen.freed.iter().all(|id| !model.contains_key(id)));
-                    let mut next = durable.clone();
-                    apply(&mut next, &frozen);
-                    prop_assert_eq!(&next, &model, "the dirty pages are all that changed");
+                    let next = after(&frozen, &durable, &model)?;
                     undecided = Some(next);
                     held.push((frozen.changed.iter().map(|(id, page)| (*id, page.to_vec())).collect(), frozen));
                 }

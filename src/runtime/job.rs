@@ -103,7 +103,7 @@ impl Job {
             job.workers.push(spawn(&format!("snapring-{number}"), move || {
                 let is_refused = core.is_some_and(|core| !affinity::pin(core));
                 let _ = refused.send(is_refused.then_some(core).flatten());
-                // The start waits until all have said so, not until they have run.
+                // `start` listens until every worker has said its word.
                 drop(refused);
                 worker::work(tasks, &shared, &events, idle);
             })?);

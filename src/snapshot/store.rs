@@ -191,6 +191,11 @@ impl Store {
         self.id
     }
 
+    /// Bytes of each page.
+    pub fn page_bytes(&self) -> u32 {
+        self.geometry().page_bytes
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

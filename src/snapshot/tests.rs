@@ -12,6 +12,10 @@ use crate::snapshot::format::Geometry;
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
+fn no_pages() -> FrozenPages {
+    FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true }
+}
+
 const ID: [u8; 16] = [9; 16];
 const SEGMENT_BYTES: u64 = 1 << 20;
 
@@ -44,7 +48,6 @@ impl Forge {
 
     /// A store with one epoch that holds these maps.
     fn store(mut self, maps: &[MapRef], record_bytes: Option<u64>) -> SimDisk {
-        let pages = FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true };
         let entry = |task| Entry {
             operator: "op".into(),
             state: "s".into(),
@@ -52,7 +55,7 @@ impl Forge {
             tasks: 9,
             schema: vec![],
             root: vec![],
-            pages: Some(pages.clone()),
+            pages: Some(no_pages()),
         };
         let entries = (0..maps.len() as u32).map(entry).collect();
         let checkpoint = Checkpoint { epoch: 1, header: vec![], entries };
@@ -184,11 +187,10 @@ proptest! {
         cut in any::<proptest::sample::Index>(),
         flip in any::<proptest::sample::Index>(),
     ) {
-        let pages = FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true };
         let entries = names.iter().map(|(name, task, paged)| Entry {
             operator: name.clone(), state: name.clone(), task: *task, tasks: 1, schema: header.clone(),
             root: vec![1; 3],
-            pages: paged.then(|| pages.clone()),
+            pages: paged.then(no_pages),
         });
         let checkpoint = Checkpoint { epoch: 77, header: header.clone(), entries: entries.collect() };
         let map_of = |task: u32| map(Slot::new(task, 2), 1, 2, 3);

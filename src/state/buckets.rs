@@ -184,7 +184,11 @@ impl Buckets {
 
     /// Sets the value of a key. If pages run out, nothing has changed.
     pub fn put(&mut self, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
-        let place = self.locate(hash, key);
+        self.put_at(self.locate(hash, key), hash, key, value)
+    }
+
+    /// The same for a key that is at `place`, or nowhere.
+    pub fn put_at(&mut self, place: Option<Place>, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
         if let Some(place) = place
             && self.overwrite(place, value)?
         {
@@ -230,13 +234,12 @@ impl Buckets {
         value: &[u8],
         long: &mut Vec<LongRef>,
     ) -> Result<(), StateError> {
-        let mut flags = 0;
         let (key_part, value_part);
         // Values that have grown once will grow again.
         let room = if place.is_some() { value.len() + value.len() / 2 } else { value.len() };
         let mut entry = Entry { key, value, value_room: room.min(self.value_bytes_max()), flags: 0 };
         if self.layout == Layout::Heap && key.len() > self.key_bytes_max() {
-            flags |= KEY_LONG;
+            entry.flags |= KEY_LONG;
             key_part = match place {
                 Some(place) => self.entry(place).key.try_into().expect("a long key's part"),
                 None => {
@@ -248,18 +251,16 @@ impl Buckets {
             entry.key = &key_part;
         }
         if self.layout == Layout::Heap && value.len() > self.value_bytes_max() {
-            flags |= VALUE_LONG;
+            entry.flags |= VALUE_LONG;
             let value = long::write(&mut self.pages, None, value)?;
             long.push(value);
             value_part = value.part();
             (entry.value, entry.value_room) = (&value_part, value_part.len());
         }
-        entry.flags = flags;
         let page = self.ensure_room(hash, entry.bytes())?;
-        if place.is_some() {
-            self.cut_old(hash, key)?;
-        } else {
-            self.len += 1;
+        match place {
+            Some(_) => self.cut_old(hash, key)?,
+            None => self.len += 1,
         }
         // Cannot fail: `ensure_room` has written to the page in this epoch.
         self.layout.add(self.pages.write(page)?, hash, &entry);

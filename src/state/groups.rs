@@ -26,7 +26,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Bytes from one group to the next: rounded up to whole cache lines where that wastes at most an eighth.
-    #[inline]
+    #[inline(always)]
     pub const fn stride(slot_bytes: usize) -> usize {
         let bytes = WORD_BYTES + LANES * slot_bytes;
         let lines = bytes.next_multiple_of(64);
@@ -55,26 +55,26 @@ impl Shape {
     }
 
     /// Where the group begins that a hash wants.
-    #[inline]
+    #[inline(always)]
     pub fn home(&self, hash: u64) -> usize {
         // The low half of the hash: the directory uses the high one.
         let group = (u64::from(hash as u32) * self.groups as u64) >> 32;
         HEAD_BYTES + group as usize * Self::stride(self.slot_bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn following(&self, group: usize) -> usize {
         let next = group + Self::stride(self.slot_bytes);
         if next >= self.end() { HEAD_BYTES } else { next }
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(&self, group: usize, lane: u32) -> usize {
         group + WORD_BYTES + lane as usize * self.slot_bytes
     }
 
     /// The slot (by its offset in the page) for which `is_key` says so, among those that may hold the hash.
-    #[inline]
+    #[inline(always)] // So that sizes which the caller knows at compile time stay known.
     pub fn find(&self, page: &[u8], hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Option<usize> {
         let tags = u64::from(tag(hash)) * ONES;
         let mut group = self.home(hash);

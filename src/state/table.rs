@@ -163,7 +163,7 @@ impl<K: Record, V: Record> Table<K, V> {
         result
     }
 
-    #[inline]
+    #[inline(always)] // Else the compiler does not know how long `key` is, and calls memcmp.
     fn update_fixed<R>(
         &mut self,
         hash: u64,
@@ -173,7 +173,8 @@ impl<K: Record, V: Record> Table<K, V> {
     ) -> Result<R, StateError> {
         let shape = self.shape();
         let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
-        if let Some(slot) = shape.find(page, hash, |slot| page[slot..slot + Self::KEY_BYTES] == *key) {
+        if let Some(slot) = shape.find(page, hash, |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES])
+        {
             let at = slot + Self::KEY_BYTES;
             return change(&mut page[at..at + Self::VALUE_BYTES], f);
         }
@@ -230,7 +231,8 @@ impl<K: Record, V: Record> Table<K, V> {
         init: impl FnOnce() -> V,
         f: impl FnOnce(&mut V) -> R,
     ) -> Result<R, StateError> {
-        let mut value = match self.buckets.locate(hash, key) {
+        let place = self.buckets.locate(hash, key);
+        let mut value = match place {
             Some(place) => {
                 self.buckets.read_value(place, &mut self.value)?;
                 decode(&mut self.kept, &mut self.value.as_slice())?
@@ -241,7 +243,7 @@ impl<K: Record, V: Record> Table<K, V> {
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);
-        self.buckets.put(hash, key, &self.value)?;
+        self.buckets.put_at(place, hash, key, &self.value)?;
         Ok(result)
     }
 
