@@ -87,6 +87,8 @@ impl<S: Source> Body for Reading<S> {
         let records = self.batch.len() as u64;
         self.meter.meter.read(records);
         hand_on(&mut *self.pipe, &mut Records::of(&mut self.batch), taken)?;
+        // A record that cannot be read is the one to blame.
+        *taken += u64::from(read.is_err());
         Ok(match read? {
             None => Took::Ended,
             Some(Read::Pending) if records == 0 => Took::Nothing,

@@ -27,6 +27,8 @@ pub(crate) struct Shared {
 pub(crate) struct Meter {
     clock: Clock,
     rate_per_s: Option<u64>,
+    /// From when on the rate counts: opening a store on a busy disk is no reason for a burst.
+    paced_from_ns: u64,
     records: CachePadded<AtomicU64>,
     /// When the first record was read, plus one; 0 before.
     first_record_ns: AtomicU64,
@@ -44,7 +46,13 @@ impl Shared {
             stopping: CachePadded::new(AtomicBool::new(false)),
             wakers: OnceLock::new(),
             checkpointing,
-            meter: Meter { clock, rate_per_s, records: word(0), first_record_ns: AtomicU64::new(0) },
+            meter: Meter {
+                paced_from_ns: clock.now_ns(),
+                clock,
+                rate_per_s,
+                records: word(0),
+                first_record_ns: AtomicU64::new(0),
+            },
         }
     }
 
@@ -112,7 +120,8 @@ impl Meter {
     /// How many records may be read now, at most `max`.
     pub(crate) fn allowance(&self, max: usize) -> usize {
         let Some(rate) = self.rate_per_s else { return max };
-        let due = u128::from(self.clock.now_ns()) * u128::from(rate) / 1_000_000_000;
+        let paced_ns = self.clock.now_ns() - self.paced_from_ns;
+        let due = u128::from(paced_ns) * u128::from(rate) / 1_000_000_000;
         let left = due.saturating_sub(u128::from(self.records()));
         usize::try_from(left).unwrap_or(max).min(max)
     }

@@ -1,1 +1,92 @@
-//! The built-in jobs.
+//! The built-in jobs. Each has a file that reads like a textbook example: the types of its records, and a function that
+//! draws the dataflow from its input to its output. Here is the list of them, for tools that offer a choice. A job knows
+//! nothing of cores, checkpoints or command lines: whoever starts it says how it runs.
+
+mod keyed_count;
+mod output;
+mod routes;
+mod sample;
+mod wordcount;
+
+pub use keyed_count::{KeyCount, keyed_count};
+pub use output::Output;
+pub use routes::{Flight, RouteLine, routes};
+pub use snapring::connector::Format;
+pub use wordcount::{WordCount, wordcount, words};
+
+use sample::inputs_or_sample;
+use snapring::connector::{Csv, Lines};
+use snapring::dataflow::Dataflow;
+use snapring::error::Error;
+use std::path::PathBuf;
+
+/// What a job can be told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The files to read; none: the job's bundled sample.
+    pub inputs: Vec<PathBuf>,
+    /// Where results go.
+    pub output: Output,
+    /// `keyed-count`: different keys.
+    pub keys: u64,
+    /// `keyed-count`: events.
+    pub events: u64,
+    /// `keyed-count`: another seed gives other events.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { inputs: Vec::new(), output: Output::Stdout(Format::Csv), keys: 1_000_000, events: 10_000_000, seed: 1 }
+    }
+}
+
+/// A job as a tool sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Which of the [`Options`] it takes beside the output, by their field names.
+    pub options: &'static [&'static str],
+    /// Draws it.
+    pub draw: fn(&Options) -> Result<Dataflow, Error>,
+}
+
+/// All built-in jobs.
+#[must_use]
+pub fn jobs() -> &'static [BuiltIn] {
+    &[
+        BuiltIn {
+            name: "wordcount",
+            about: "How often each word occurs in text files: word,count, once per word when the input has ended",
+            options: &["inputs"],
+            draw: |options| {
+                let files = inputs_or_sample(&options.inputs, "bible-genesis.txt")?;
+                Ok(wordcount(Lines::open_all(files)?, &options.output)?)
+            },
+        },
+        BuiltIn {
+            name: "routes",
+            about: "Running totals of each flight route: origin,dest,n,cancelled,delay_sum_min after every flight",
+            options: &["inputs"],
+            draw: |options| {
+                let files = inputs_or_sample(&options.inputs, "flights-2013-01.csv.gz")?;
+                Ok(routes(Csv::open_all(files)?, &options.output)?)
+            },
+        },
+        BuiltIn {
+            name: "keyed-count",
+            about: "A running count per key over generated events: key,count after every event; the one to measure with",
+            options: &["keys", "events", "seed"],
+            draw: |options| Ok(keyed_count(options.keys, options.events, options.seed, &options.output)?),
+        },
+    ]
+}
+
+/// The job of this name.
+#[must_use]
+pub fn job(name: &str) -> Option<&'static BuiltIn> {
+    jobs().iter().find(|job| job.name == name)
+}

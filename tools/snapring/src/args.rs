@@ -1,0 +1,211 @@
+//! What the command line takes. It knows which flags go together; what they do is said elsewhere.
+//!
+//! What is not built yet is no flag here, or a value that is refused: nothing is ever ignored.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Streaming dataflows whose state survives kill -9, every record counted exactly once.
+#[derive(Debug, Parser)]
+#[command(name = "snapring", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 ok; 1 the job failed; 2 usage; 3 snapshot corrupt; 4 snapshot does not fit the job or its input; \
+5 file or environment; 130 after SIGINT, 143 after SIGTERM";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the built-in jobs
+    Jobs {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a built-in job
+    ///
+    /// Results go to standard output, or exactly once into files with --output. Everything else goes to standard error.
+    Run(Box<RunArgs>),
+    /// Look into a state folder; the job may be running
+    #[command(subcommand)]
+    Inspect(InspectCommand),
+    /// Print a completion script for a shell
+    Completions { shell: clap_complete::Shell },
+    /// Print a manual page: of snapring, or of one of its commands
+    Man {
+        /// `run`, `inspect` …
+        command: Option<String>,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The job; `snapring jobs` lists them
+    #[arg(value_parser = PossibleValuesParser::new(snapring_jobs::jobs().iter().map(|job| job.name)))]
+    pub job: String,
+
+    /// Read this file instead of the bundled sample; may be given several times. Gzip is known by its first bytes
+    #[arg(long, value_name = "FILE")]
+    pub input: Vec<PathBuf>,
+
+    /// Write results into files in this folder, each exactly once however often the job is killed and run again
+    #[arg(long, value_name = "DIR", requires = "state")]
+    pub output: Option<PathBuf>,
+
+    /// The form of results [default: csv]
+    #[arg(long)]
+    pub format: Option<Format>,
+
+    /// Take checkpoints into this folder, and go on from the newest one that is there
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+
+    /// Pin one worker to each of these cores [default: all that are allowed]
+    #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
+    pub cores: Option<Vec<usize>>,
+
+    /// Tasks per operator [default: as many as there are workers]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub parallelism: Option<u32>,
+
+    /// Read at most so many records per second, over all sources together
+    #[arg(long, value_name = "RECORDS_PER_S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: Option<u64>,
+
+    /// Print the dataflow as it is drawn, and do not run it
+    #[arg(long)]
+    pub graph: bool,
+
+    /// Print one JSON object on standard output when the job has ended, and no results: name a folder with --output to keep them
+    #[arg(long)]
+    pub json: bool,
+
+    /// How checkpoints are taken [default: aligned with --state, none without]
+    #[arg(long)]
+    pub protocol: Option<Protocol>,
+
+    /// From the begin of one checkpoint to the begin of the next: 10ms, 1.5s, 2m [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "state")]
+    pub checkpoint_interval: Option<Duration>,
+
+    /// Checkpoints to keep, at least 2 [default: 3]
+    #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u32).range(2..))]
+    pub keep: Option<u32>,
+
+    /// What a checkpoint survives [default: power-loss]
+    #[arg(long, requires = "state")]
+    pub durability: Option<Durability>,
+
+    /// keyed-count: different keys [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub keys: Option<u64>,
+
+    /// keyed-count: events to generate [default: 10000000]
+    #[arg(long, value_name = "N")]
+    pub events: Option<u64>,
+
+    /// keyed-count: another seed gives other events [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated values without a header line
+    Csv,
+    /// JSON lines: an object per line
+    Jsonl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// An input waits at its barrier until all inputs have it
+    Aligned,
+    /// No checkpoints
+    None,
+    #[value(hide = true)]
+    Unaligned,
+    #[value(hide = true)]
+    ChandyLamport,
+    #[value(hide = true)]
+    AlignedThenUnaligned,
+    #[value(hide = true)]
+    AtLeastOnce,
+    #[value(hide = true)]
+    StopTheWorld,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// A loss of power: each checkpoint is synced to the disk
+    PowerLoss,
+    /// A crash of the process: nothing is synced
+    ProcessCrash,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum InspectCommand {
+    /// List the checkpoints
+    Ls {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read everything and check it against its checksums
+    Verify {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// Only this checkpoint
+        #[arg(long, value_name = "N")]
+        epoch: Option<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A number with a unit: `10ms`, `1.5s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong =
+        || format!("`{text}` is no time: write a number and a unit, like 10ms, 1.5s or 2m (units: us, ms, s, m, h)");
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
+    let unit_s = match &text[unit_at..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let time = Duration::try_from_secs_f64(number * unit_s).map_err(|_| wrong())?;
+    if time.is_zero() { Err(format!("`{text}` is no time at all: it must be above zero")) } else { Ok(time) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "10", "s", "1.2.3s", "10 ms", "-1s", "0s", "1e9s", "9999999999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Signals: the first SIGINT or SIGTERM asks for an orderly end, the second ends the process from within its handler.
+
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What has been asked for from outside.
+pub struct Signals {
+    asked: Arc<AtomicUsize>,
+}
+
+/// A wish to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// SIGINT: Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Stop {
+    /// What the command leaves with: 128 and the signal's number.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
+impl Signals {
+    /// Takes over the signals. SIGXFSZ is answered with nothing: a write beyond the limit of a file's size is then an
+    /// error of that write, and not the end of the process.
+    pub fn watch() -> io::Result<Self> {
+        let (again, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        for (signal, stop) in [(SIGINT, Stop::Interrupt), (SIGTERM, Stop::Terminate)] {
+            // In this order: the first signal finds `again` unset and sets it, the second finds it set.
+            flag::register_conditional_shutdown(signal, i32::from(stop.exit_code()), again.clone())?;
+            flag::register(signal, again.clone())?;
+            flag::register_usize(signal, asked.clone(), usize::from(stop.exit_code()))?;
+        }
+        flag::register(SIGXFSZ, Arc::default())?;
+        Ok(Self { asked })
+    }
+
+    /// The signal that came, if one has.
+    pub fn stop(&self) -> Option<Stop> {
+        let asked = self.asked.load(Ordering::Relaxed);
+        [Stop::Interrupt, Stop::Terminate].into_iter().find(|stop| usize::from(stop.exit_code()) == asked)
+    }
+}

@@ -1,0 +1,61 @@
+//! What a job came to, for people and for programs.
+
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
+use snapring::runtime::Summary;
+use std::time::Duration;
+
+/// A summary, with what only the command line knows.
+pub struct Report<'a> {
+    pub job: &'a str,
+    pub summary: &'a Summary,
+    /// From the start of the process to that of the job.
+    pub before: Duration,
+}
+
+impl Report<'_> {
+    fn records_per_second(&self) -> f64 {
+        let seconds = self.summary.elapsed.as_secs_f64();
+        if seconds > 0.0 { self.summary.records as f64 / seconds } else { 0.0 }
+    }
+
+    /// From the start of the process to the first record read.
+    fn start_to_first_record_ns(&self) -> Option<u64> {
+        let first = self.before + self.summary.first_record?;
+        u64::try_from(first.as_nanos()).ok()
+    }
+
+    /// One line.
+    pub fn text(&self) -> String {
+        let summary = self.summary;
+        let rate = HumanCount(self.records_per_second() as u64);
+        let seconds = summary.elapsed.as_secs_f64();
+        let mut text = format!("{}: {} records in {seconds:.3} s ({rate}/s)", self.job, HumanCount(summary.records));
+        if summary.checkpoints > 0 {
+            let plural = if summary.checkpoints == 1 { "" } else { "s" };
+            let bytes = HumanBytes(summary.checkpoint_bytes);
+            text += &format!(", {} checkpoint{plural}, {bytes} written", HumanCount(summary.checkpoints));
+        }
+        if let Some(epoch) = summary.last_epoch {
+            text += &format!(", last epoch {epoch}");
+        }
+        text
+    }
+
+    /// One object.
+    pub fn json(&self) -> Value {
+        let summary = self.summary;
+        json!({
+            "job": self.job,
+            "records": summary.records,
+            "seconds": summary.elapsed.as_secs_f64(),
+            "records_per_second": self.records_per_second(),
+            "epochs": summary.checkpoints,
+            "bytes": summary.checkpoint_bytes,
+            "start_to_first_record_ns": self.start_to_first_record_ns(),
+            "last_epoch": summary.last_epoch,
+            "restored_epoch": summary.restored_epoch,
+            "finished_before": summary.finished_before,
+        })
+    }
+}

@@ -1,0 +1,13 @@
+//! The command line, tried as its user meets it: the real binary, real files, real signals. What a job should have come
+//! to is computed here by plain code that shares nothing with the jobs.
+
+mod bad_input;
+mod inspect;
+mod kill;
+mod plain;
+mod results;
+mod resume;
+mod signals;
+mod support;
+mod tools;
+mod usage;

@@ -1,0 +1,72 @@
+//! Flags that are unknown, not built, or do not go together: exit code 2, and nothing is touched.
+
+use crate::support::{Room, run};
+
+#[track_caller]
+fn refused(args: &[&str], said: &[&str]) {
+    let ran = run(args).exits(2, said);
+    assert_eq!(ran.stdout, "", "{args:?}");
+}
+
+#[test]
+fn what_is_unknown_is_refused() {
+    refused(&["walk"], &["walk"]);
+    refused(&["run"], &["<JOB>"]);
+    refused(&["run", "sessions"], &["sessions", "wordcount", "routes", "keyed-count"]);
+    refused(&["run", "wordcount", "--fast"], &["--fast"]);
+    refused(&["run", "wordcount", "--format", "xml"], &["xml", "csv", "jsonl"]);
+    refused(&["run", "wordcount", "--durability", "never"], &["never", "power-loss"]);
+    refused(&["inspect", "burn", "S"], &["burn"]);
+}
+
+#[test]
+fn what_is_not_built_is_refused() {
+    for protocol in ["unaligned", "chandy-lamport", "aligned-then-unaligned", "at-least-once", "stop-the-world"] {
+        refused(&["run", "wordcount", "--state", "S", "--protocol", protocol], &["not built yet"]);
+    }
+    for flag in ["--initiators=all", "--unaligned-after=20ms", "--bad-lines=skip", "--restarts=3", "--epoch=1"] {
+        refused(&["run", "wordcount", flag], &[flag.split('=').next().unwrap_or(flag)]);
+    }
+    for flag in ["--accept-duplicates", "--allow-dropped-state=x"] {
+        refused(&["run", "wordcount", flag], &[flag.split('=').next().unwrap_or(flag)]);
+    }
+    refused(&["bench", "ring"], &["bench"]);
+    refused(&["inspect", "show", "S"], &["show"]);
+}
+
+#[test]
+fn flags_that_do_not_go_together_are_refused() {
+    let room = Room::new();
+    let (state, output) = (room.at("S"), room.at("O"));
+    refused(&["run", "wordcount", "--output", &output], &["--state"]);
+    for flag in ["--checkpoint-interval=1s", "--keep=3", "--durability=power-loss"] {
+        refused(&["run", "wordcount", flag], &["--state"]);
+    }
+    refused(&["run", "wordcount", "--protocol", "none", "--state", &state], &["--state"]);
+    refused(&["run", "wordcount", "--protocol", "aligned"], &["--state"]);
+    refused(&["run", "wordcount", "--json", "--format", "csv"], &["--output"]);
+    for flag in ["--keys=5", "--events=5", "--seed=5"] {
+        for job in ["wordcount", "routes"] {
+            refused(&["run", job, flag], &[job, &flag[..flag.len() - 2]]);
+        }
+    }
+    refused(&["run", "keyed-count", "--input", "x"], &["keyed-count", "--input"]);
+    assert!(!room.path("S").exists() && !room.path("O").exists(), "nothing is touched");
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    let room = Room::new();
+    let state = room.at("S");
+    refused(&["run", "wordcount", "--parallelism", "0"], &["--parallelism", "1.."]);
+    refused(&["run", "wordcount", "--parallelism", "5000"], &["parallelism", "between 1"]);
+    refused(&["run", "wordcount", "--parallelism", "many"], &["many"]);
+    refused(&["run", "wordcount", "--rate", "0"], &["--rate", "1.."]);
+    refused(&["run", "wordcount", "--cores", "4095"], &["core 4095", "allowed"]);
+    refused(&["run", "wordcount", "--cores", "0,x"], &["x"]);
+    refused(&["run", "wordcount", "--state", &state, "--keep", "1"], &["--keep", "2.."]);
+    refused(&["run", "wordcount", "--state", &state, "--checkpoint-interval", "0s"], &["0s"]);
+    refused(&["run", "wordcount", "--state", &state, "--checkpoint-interval", "10"], &["10ms"]);
+    refused(&["run", "keyed-count", "--keys", "0"], &["keys"]);
+    assert!(!room.path("S").exists(), "nothing is touched");
+}
