@@ -293,7 +293,10 @@ fn a_long_emission_is_cut_by_checkpoints_and_resumed() {
     for _ in 0..2000 {
         assert_ne!(job.step().unwrap(), Progress::Done, "the emission must outlast these steps");
     }
-    job.checkpoint().unwrap();
+    let pending = job.checkpoint().unwrap();
+    while pending.try_wait().unwrap().is_none() {
+        job.step().unwrap();
+    }
     let committed = out.committed().len() as u64;
     assert!(committed > 0 && committed < KEYS, "{committed}");
     drop(job);

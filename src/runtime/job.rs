@@ -1,11 +1,12 @@
 //! A job on threads of its own.
 
 use super::coordinator::{CheckpointReport, Coordination, Event, Status};
+use super::pending::Pending;
 use super::shared::Shared;
 use super::{Made, affinity, worker};
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failure};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -50,21 +51,6 @@ pub struct Summary {
     pub restored_epoch: Option<u64>,
     /// The state folder held a finished job: nothing was left to do.
     pub finished_before: bool,
-}
-
-/// A checkpoint that was asked for.
-#[must_use = "the checkpoint is durable only when `wait` has returned"]
-pub struct Pending(Receiver<Result<CheckpointReport, String>>);
-
-impl Pending {
-    /// Waits until the checkpoint is durable.
-    ///
-    /// # Errors
-    /// It was given up, or the job ended before it was made.
-    pub fn wait(self) -> Result<CheckpointReport, Error> {
-        let result = self.0.recv().unwrap_or_else(|_| Err("the job ended before the checkpoint was made".to_owned()));
-        result.map_err(|reason| Error::Job(Box::new(Failure::new(Cause::Checkpoint(reason)))))
-    }
 }
 
 impl Job {
@@ -147,14 +133,7 @@ impl Job {
     /// # Errors
     /// The job has no checkpoints.
     pub fn checkpoint(&self) -> Result<Pending, Error> {
-        if !self.shared.checkpointing {
-            let reason = "the job was started without checkpoints".to_owned();
-            return Err(Error::Job(Box::new(Failure::new(Cause::Checkpoint(reason)))));
-        }
-        let (answer, answered) = channel();
-        // If the coordinator has gone, `wait` says that the job ended.
-        let _ = self.events.send(Event::Demand(answer));
-        Ok(Pending(answered))
+        Pending::ask(&self.shared, &self.events)
     }
 
     /// Waits until the input has ended and all results are out, or until the job fails.

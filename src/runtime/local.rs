@@ -1,14 +1,15 @@
 //! A job on the caller's thread: the same tasks and the same coordinator, one step at a time. Embedders drive it from a
 //! loop of their own; with a seed, a clock that a test turns and a simulated store, a run can be repeated exactly.
 
-use super::coordinator::{CheckpointReport, Coordination, Event};
+use super::coordinator::{Coordination, Event};
+use super::pending::{Pending, refused};
 use super::shared::Shared;
 use super::task::Task;
 use super::{JobProgress, Made};
-use crate::error::{Cause, Error, Failure};
+use crate::error::{Error, Failure};
 use crate::operator::Progress;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 
 /// A job that runs when it is told to.
 pub struct Local {
@@ -67,27 +68,16 @@ impl Local {
         Ok(())
     }
 
-    /// Begins a checkpoint and steps until it is durable.
+    /// Asks for a checkpoint of all that has happened so far. It is made by the steps that follow; see
+    /// [`Pending::try_wait`].
     ///
     /// # Errors
-    /// A failure, or the checkpoint was given up, or the job has no checkpoints or is over.
-    pub fn checkpoint(&mut self) -> Result<CheckpointReport, Error> {
-        let refused = |reason: &str| Error::Job(Box::new(Failure::new(Cause::Checkpoint(reason.to_owned()))));
-        if !self.shared.checkpointing || self.over {
-            return Err(refused("the job has no checkpoints, or is over"));
+    /// The job has no checkpoints, or is over.
+    pub fn checkpoint(&self) -> Result<Pending, Error> {
+        if self.over {
+            return Err(refused("the job is over"));
         }
-        let (answer, answered) = channel();
-        // The receiver is a field of ours.
-        let _ = self.events.send(Event::Demand(answer));
-        loop {
-            self.step()?;
-            if let Ok(result) = answered.try_recv() {
-                return result.map_err(|reason| refused(&reason));
-            }
-            if self.over {
-                return Err(refused("the job ended before the checkpoint was made"));
-            }
-        }
+        Pending::ask(&self.shared, &self.events)
     }
 
     /// The epoch that the job went on from, if it did.

@@ -8,6 +8,7 @@ mod entry;
 mod header;
 mod job;
 mod local;
+mod pending;
 mod reading;
 mod shared;
 mod task;
@@ -17,8 +18,9 @@ pub(crate) use affinity::allowed_cores;
 pub(crate) use config::StatePlace;
 pub use config::{Checkpoints, Config, StageConfig};
 pub use coordinator::CheckpointReport;
-pub use job::{Job, JobProgress, Pending, Summary};
+pub use job::{Job, JobProgress, Summary};
 pub use local::Local;
+pub use pending::Pending;
 
 pub(crate) use coordinator::{Coordination, Event, SinkState, Status};
 pub(crate) use entry::Entry;

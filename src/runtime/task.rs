@@ -121,8 +121,10 @@ impl Task {
 
     fn follow_epochs(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
         self.cut.aborted_to(shared.aborted_to());
-        if self.phase == Phase::Leaving {
-            return Ok(()); // its final snapshot stands for it
+        // Its final snapshot stands for it, or is about to: where epochs follow each other without a pause, a task that
+        // froze in each of them instead would never finish.
+        if self.phase == Phase::Leaving || self.may_finish(shared) {
+            return Ok(());
         }
         let cut = self.cut.requested(shared.requested());
         self.act(cut, shared, events)
@@ -175,7 +177,7 @@ impl Task {
     }
 
     fn finish(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
-        if !self.cut.may_finish(shared.closed_to()) {
+        if !self.may_finish(shared) {
             return Ok(Progress::None);
         }
         self.publish()?;
@@ -184,6 +186,11 @@ impl Task {
         self.body.link().mark(Mark::End);
         self.phase = Phase::Leaving;
         Ok(Progress::Made)
+    }
+
+    /// Rule 9; the outbox is the caller's to look at.
+    fn may_finish(&self, shared: &Shared) -> bool {
+        self.phase == Phase::Finishing && self.cut.may_finish(shared.closed_to())
     }
 
     fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {

@@ -52,7 +52,7 @@ pub fn random(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     let sources = random.between(1, 3);
     for number in 0..sources {
-        let (events, splits) = (random.between(0, 120), random.between(1, 5) as u32);
+        let (events, splits) = (random.between(0, 400), random.between(1, 5) as u32);
         steps.push(Step::Source { number, events, splits, keys: random.between(1, 20) });
     }
     let mut open = sources;
