@@ -7,9 +7,9 @@
 //!
 //! What makes it fair: the same number of records may be in flight; producers make every record anew from a counter and
 //! consumers read every byte of it into a sum that is checked; all wait in the same way; rtrb is used through its fastest
-//! interface (slices of whole chunks, never wrapping), the ring through its only one (a push a record, an iterator a slot).
+//! interface (slices of whole chunks, never wrapping), the ring through its own (an iterator in, an iterator a slot out).
 //!
-//! `cargo bench --bench ring` measures; with `--test` it only runs each contender briefly.
+//! `cargo bench --bench ring` measures; with `-- 64` only that batch; with `-- --test` it only runs each contender briefly.
 
 use crossbeam_utils::CachePadded;
 use snapring::channel::{Polled, ring};
@@ -93,12 +93,9 @@ fn snapring<T: Load>(batches: u64, batch: usize, slots: usize) -> f64 {
     let (mut producer, mut consumer) = ring::<T>(slots, batch);
     let records = batches * batch as u64;
     let produce = move || {
-        for n in 0..records {
-            let (mut record, mut tries) = (T::make(n), 0);
-            while let Err(back) = producer.push(record) {
-                record = back;
-                wait(&mut tries);
-            }
+        let (mut made, mut tries) = ((0..records).map(T::make), 0);
+        while !producer.push_all(&mut made) {
+            wait(&mut tries);
         }
     };
     let consume = || {
@@ -334,7 +331,8 @@ fn main() {
     pin(0);
     round_trips::<u64>("u64", &scale);
     round_trips::<[u64; 8]>("64 B", &scale);
-    for batch in [1, 64, 256, 1024] {
+    let only: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
+    for batch in [1, 64, 256, 1024].into_iter().filter(|batch| only.is_empty() || only.contains(batch)) {
         throughput::<u64>("u64", batch, &scale);
         throughput::<[u64; 8]>("64 B", batch, &scale);
     }

@@ -9,12 +9,14 @@ use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// Polls until something is there.
+/// Polls until something is there. (Looking first and polling then would hide what a single look gets wrong.)
 fn wait<T, R>(consumer: &mut Consumer<T>, taken: impl FnOnce(Polled<'_, T>) -> R) -> R {
-    while !consumer.is_ready() {
-        thread::yield_now();
+    loop {
+        match consumer.poll() {
+            Polled::Empty => thread::yield_now(),
+            polled => return taken(polled),
+        }
     }
-    taken(consumer.poll())
 }
 
 fn records<T>(polled: Polled<'_, T>) -> Vec<T> {
@@ -29,12 +31,16 @@ fn push<T>(producer: &mut Producer<T>, mut record: T) {
     }
 }
 
+/// Two sides that wait for each other have too many orders to try all; few failures need more switches than this.
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
 /// `count` batches of one record through a ring that wraps, its positions too.
 fn pass(slots: usize, count: u64) {
-    let mut builder = loom::model::Builder::new();
-    // Two sides that wait for each other have too many orders to try all; few failures need more switches than this.
-    builder.preemption_bound = Some(3);
-    builder.check(move || {
+    check(move || {
         let (mut producer, mut consumer) = ring_from(slots, 1, u64::MAX - 1);
         let writer = thread::spawn(move || (0..count).for_each(|n| push(&mut producer, Box::new(n))));
         for n in 0..count {
@@ -116,7 +122,7 @@ fn poison_ends_both_waits() {
 
 #[test]
 fn marks_keep_their_place_among_records() {
-    loom::model(|| {
+    check(|| {
         let (mut producer, mut consumer) = ring_from(2, 2, 0);
         let writer = thread::spawn(move || {
             push(&mut producer, 1);

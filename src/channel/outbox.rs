@@ -171,12 +171,16 @@ impl<T> Lane<T> {
                 }
                 self.marks.pop_front();
             }
-            let Some(record) = self.records.pop_front() else { return };
-            if let Err(record) = self.producer.push(record) {
-                self.records.push_front(record);
+            let until = self.marks.front().map_or(self.added, |&(before, _)| before);
+            let (records, moved) = (&mut self.records, &mut self.moved);
+            let mut due = std::iter::from_fn(|| {
+                let record = if *moved == until { None } else { records.pop_front() }?;
+                *moved += 1;
+                Some(record)
+            });
+            if !self.producer.push_all(&mut due) || !self.is_waiting() {
                 return;
             }
-            self.moved += 1;
         }
     }
 }

@@ -99,9 +99,10 @@ impl<T> Consumer<T> {
         let release = Release { header, head: self.ring.head(), position: self.at.position };
         // SAFETY: published, as `look` has seen, and not released before `release` is dropped.
         match unsafe { header.content() } {
-            // SAFETY: so many records were published in this slot; `at` is past it, so nobody else takes them.
             Content::Records(len) => {
-                Polled::Records(unsafe { Records::in_slot(self.ring.records(slot), len, release) })
+                let first = self.ring.records(slot);
+                // SAFETY: so many records were published in this slot; `at` is past it, so nobody else takes them.
+                Polled::Records(unsafe { Records::in_slot(first, len, release) })
             }
             Content::Mark(mark) => {
                 drop(release);

@@ -57,6 +57,25 @@ impl<T> Producer<T> {
         Ok(())
     }
 
+    /// Pushes records until there are no more (`true`) or no slot is free (`false`). Faster than one at a time: the place
+    /// of the next record stays in a register. A record is asked for only when there is room for it.
+    #[inline]
+    pub fn push_all(&mut self, records: &mut impl Iterator<Item = T>) -> bool {
+        while self.is_open() || self.open() {
+            let (first, room) = (self.first, self.room);
+            let mut fill = Fill { len: self.len, producer: self };
+            while fill.len != room {
+                let Some(record) = records.next() else { return true };
+                // SAFETY: a slot is open and `len` < `room`.
+                unsafe { first.add(fill.len).write(record) };
+                fill.len += 1;
+            }
+            drop(fill);
+            self.publish();
+        }
+        false
+    }
+
     /// Whether a slot is open; it then has room for at least one record.
     #[inline(always)]
     pub(super) fn is_open(&self) -> bool {
@@ -85,8 +104,12 @@ impl<T> Producer<T> {
     #[inline(always)]
     pub(super) fn push_open(&mut self, record: T) {
         assert!(self.is_open());
-        if Self::AHEAD != 0 && self.len + Self::AHEAD < self.room {
-            fetch_to_write(self.first.as_ptr().wrapping_add(self.len + Self::AHEAD).cast());
+        if Self::AHEAD != 0 {
+            let ahead: *mut T = self.first.as_ptr().wrapping_add(self.len + Self::AHEAD);
+            let begins_line = ahead.addr() % LINE_BYTES < size_of::<T>();
+            if begins_line && self.len + Self::AHEAD < self.room {
+                fetch_to_write(ahead.cast());
+            }
         }
         // SAFETY: a slot is open and `len` < `room`.
         unsafe { self.first.add(self.len).write(record) };
@@ -110,13 +133,12 @@ impl<T> Producer<T> {
         true
     }
 
-    /// Hands the open slot to the consumer, if it holds anything.
+    /// Hands the open slot to the consumer, if it holds anything. None is open afterwards.
     #[inline]
     pub fn publish(&mut self) {
-        if self.len != 0 {
-            let len = self.len as u32;
-            // Nothing is open from here on.
-            (self.len, self.room) = (0, 0);
+        let len = self.len as u32;
+        (self.len, self.room) = (0, 0);
+        if len != 0 {
             // SAFETY: `len` records were written to the slot `at`, which was claimed.
             unsafe { self.publish_at(Content::Records(len)) };
         }
@@ -166,6 +188,19 @@ impl<T> Producer<T> {
         (self.len, self.room) = (0, 0);
         // SAFETY: `len` records are initialized, and no longer counted.
         unsafe { ptr::slice_from_raw_parts_mut(self.first.as_ptr(), len).drop_in_place() };
+    }
+}
+
+/// Counts what has been written to the open slot also if the iterator panics.
+struct Fill<'a, T> {
+    producer: &'a mut Producer<T>,
+    len: usize,
+}
+
+impl<T> Drop for Fill<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.producer.len = self.len;
     }
 }
 

@@ -115,11 +115,11 @@ pub(super) fn fetch_to_write(line: *const u8) {
     // SAFETY: a hint, without effect on memory or registers.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
+        std::arch::asm!("prefetchw [{}]", in(reg) line, options(readonly, nostack, preserves_flags));
     }
     // SAFETY: as above.
     #[cfg(target_arch = "aarch64")]
     unsafe {
-        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nomem, nostack, preserves_flags));
+        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(readonly, nostack, preserves_flags));
     }
 }

@@ -49,8 +49,13 @@ fn both_orders_of_leaving_drop_each_record_once() {
             let (producer, consumer) = filled(&drops);
             let producer_side = || catch_unwind(AssertUnwindSafe(|| drop(producer))).is_err();
             let consumer_side = || catch_unwind(AssertUnwindSafe(|| drop(consumer))).is_err();
-            let panicked =
-                if producer_first { producer_side() | consumer_side() } else { consumer_side() | producer_side() };
+            let panicked = if producer_first {
+                let first = producer_side();
+                consumer_side() || first
+            } else {
+                let first = consumer_side();
+                producer_side() || first
+            };
             assert_eq!(panicked, panics_at != NONE);
             assert_each_once(&drops);
             assert_eq!(Arc::strong_count(&drops), 1);
@@ -102,6 +107,20 @@ fn a_panicking_closure_loses_no_drop() {
         drop((producer, consumer));
         assert_each_once(&drops);
     }
+}
+
+#[test]
+fn a_panicking_iterator_leaves_what_it_gave_in_the_open_slot() {
+    let drops = drops(5, NONE);
+    let (mut producer, mut consumer) = ring(2, 4);
+    let mut records = (0..6).map(|n| {
+        assert!(n != 5, "the closure panics");
+        Counted(n, Arc::clone(&drops))
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| producer.push_all(&mut records))).is_err());
+    producer.publish();
+    assert_eq!((take(&mut consumer).len(), take(&mut consumer).len()), (4, 1));
+    assert_each_once(&drops);
 }
 
 #[test]

@@ -31,6 +31,24 @@ fn full_slots_publish_themselves_and_partial_ones_on_demand() {
 }
 
 #[test]
+fn push_all_asks_for_a_record_only_when_there_is_room() {
+    let (mut producer, mut consumer) = ring(2, 2);
+    let mut numbers = 0..7;
+    assert!(producer.push_all(&mut numbers.by_ref().take(1)));
+    assert!(!producer.push_all(&mut numbers));
+    assert_eq!(numbers, 4..7);
+    assert_eq!((take(&mut consumer), take(&mut consumer)), (vec![0, 1], vec![2, 3]));
+    assert!(producer.push_all(&mut numbers));
+    assert_eq!(take(&mut consumer), [4, 5]);
+    assert!(producer.push_all(&mut numbers) && !consumer.is_ready());
+    producer.publish();
+    assert_eq!(take(&mut consumer), [6]);
+    assert!(producer.push_all(&mut numbers), "this opens a slot and puts nothing in");
+    producer.mark(Mark::End).unwrap();
+    assert!(matches!(consumer.poll(), Polled::Mark(Mark::End)));
+}
+
+#[test]
 fn a_full_ring_gives_the_record_back_until_a_slot_is_released() {
     let (mut producer, mut consumer) = ring(1, 1);
     producer.push(1).unwrap();

@@ -12,6 +12,7 @@ enum Step {
     Push {
         panics: bool,
     },
+    PushAll(u64),
     Publish,
     Mark,
     /// Takes the next slot and so many of its records, and drops the rest.
@@ -23,6 +24,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => prop::bool::weighted(0.1).prop_map(|panics| Step::Push { panics }),
+        2 => (0u64..9).prop_map(Step::PushAll),
         2 => Just(Step::Publish),
         1 => Just(Step::Mark),
         4 => (0usize..7).prop_map(Step::Poll),
@@ -35,6 +37,11 @@ struct Record {
     number: u64,
     panics: bool,
     alive: Arc<AtomicUsize>,
+}
+
+fn record(number: u64, panics: bool, alive: &Arc<AtomicUsize>) -> Record {
+    alive.fetch_add(1, SeqCst);
+    Record { number, panics, alive: Arc::clone(alive) }
 }
 
 impl Drop for Record {
@@ -99,8 +106,7 @@ struct Real {
 
 impl Real {
     fn push(&mut self, number: u64, panics: bool) -> bool {
-        self.alive.fetch_add(1, SeqCst);
-        let refused = self.producer.push(Record { number, panics, alive: Arc::clone(&self.alive) }).err();
+        let refused = self.producer.push(record(number, panics, &self.alive)).err();
         let pushed = refused.is_none();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(refused)));
         pushed
@@ -133,6 +139,17 @@ fn run(slots: usize, len_max: usize, start: u64, steps: &[Step]) -> Result<(), T
         let number = number as u64;
         match *step {
             Step::Push { panics } => prop_assert_eq!(real.push(number, panics), model.push(number)),
+            Step::PushAll(count) => {
+                let mut given = 0;
+                let mut records = std::iter::from_fn(|| {
+                    (given < count).then(|| {
+                        given += 1;
+                        record(number, false, &real.alive)
+                    })
+                });
+                real.producer.push_all(&mut records);
+                prop_assert_eq!(given, (0..count).take_while(|_| model.push(number)).count() as u64);
+            }
             Step::Publish => {
                 real.producer.publish();
                 model.publish();
