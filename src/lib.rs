@@ -77,3 +77,8 @@ pub mod runtime;
 pub mod snapshot;
 pub mod state;
 mod sync;
+
+/// The example in the README is compiled like any other.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

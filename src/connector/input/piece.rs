@@ -5,7 +5,7 @@ use crate::error::{ConnectorError, DecodeError};
 use crate::operator::Split;
 use crate::record::Record;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
@@ -40,8 +40,8 @@ impl Piece {
     /// Looks at a file: the piece that is all of it.
     pub fn whole(given: &Path) -> Result<Self, ConnectorError> {
         let io = |action| move |error| ConnectorError::Io { path: given.to_owned(), action, error };
-        let file = File::open(given).map_err(io("open"))?;
-        let meta = file.metadata().map_err(io("open"))?;
+        // Before it is opened: opening a pipe waits for its writer.
+        let meta = fs::metadata(given).map_err(io("open"))?;
         if meta.is_dir() {
             return Err(io("read")(io::Error::new(
                 io::ErrorKind::IsADirectory,
@@ -51,6 +51,7 @@ impl Piece {
         if !meta.is_file() {
             return Err(io("read")(io::Error::other("it is no regular file: it cannot be read again after a restart")));
         }
+        let file = File::open(given).map_err(io("open"))?;
         let file_bytes = meta.len();
         let (head, fingerprint) = fingerprint(&file, file_bytes).map_err(io("read"))?;
         let gzip = head == [0x1f, 0x8b];

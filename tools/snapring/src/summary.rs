@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Report<'a> {
     pub job: &'a str,
     pub summary: &'a Summary,
-    /// From the start of the process to that of the job.
+    /// From the beginning of `main` to the start of the job.
     pub before: Duration,
 }
 
@@ -19,7 +19,7 @@ impl Report<'_> {
         if seconds > 0.0 { self.summary.records as f64 / seconds } else { 0.0 }
     }
 
-    /// From the start of the process to the first record read.
+    /// From the beginning of `main` to the first record read.
     fn start_to_first_record_ns(&self) -> Option<u64> {
         let first = self.before + self.summary.first_record?;
         u64::try_from(first.as_nanos()).ok()

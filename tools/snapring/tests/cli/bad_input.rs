@@ -17,7 +17,10 @@ fn a_missing_file_is_named() {
         run(["run", job, "--input", &path]).exits(5, &["no-such-file", "open"]);
     }
     let dir = room.dir.path().to_str().unwrap();
-    run(["run", "wordcount", "--input", dir]).exits(5, &[dir]);
+    run(["run", "wordcount", "--input", dir]).exits(5, &[dir, "folder"]);
+    let pipe = room.at("pipe");
+    assert!(shell(&format!("mkfifo {pipe}")).status.success());
+    run(["run", "wordcount", "--input", &pipe]).exits(5, &[&pipe, "cannot be read again"]);
 }
 
 #[test]

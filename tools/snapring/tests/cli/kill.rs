@@ -144,6 +144,36 @@ fn again_and_again() {
     check_routes(&room.committed(), &route_totals(&some_flights(0, 2000)));
 }
 
+/// Many words, so that writing them at the end takes several checkpoints; killed while that goes on.
+#[test]
+fn in_the_emission_at_the_end() {
+    let mut random = Random::new();
+    println!("seed {}", random.0);
+    let text: String = (0..80_000).map(|word| format!("w{word} w{}\n", word / 2)).collect();
+    let counts = word_counts(&text);
+    let mut met = 0;
+    for round in 0..6 {
+        let room = Room::new();
+        let input = room.file("t.txt", &text);
+        let parallelism = format!("{}", 1 + round % 3);
+        let args = room.stateful(
+            "wordcount",
+            &[&input],
+            &["--checkpoint-interval", "1ms", "--durability", "process-crash", "--parallelism", &parallelism],
+        );
+        let mut child = snapring(&args).spawn().unwrap();
+        while child.try_wait().unwrap().is_none() && room.committed().is_empty() {}
+        std::thread::sleep(Duration::from_secs_f64(0.01 * random.unit()));
+        child.kill().unwrap();
+        end(child);
+        met += u32::from((1..counts.len()).contains(&room.committed().len()));
+        run(&args).ok();
+        assert_eq!(sorted(room.committed()), counts, "round {round}");
+    }
+    println!("{met} kills in the emission");
+    assert!(met > 0);
+}
+
 /// S. Vigna's SplitMix64, seeded by the clock.
 struct Random(u64);
 

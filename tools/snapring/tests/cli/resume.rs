@@ -1,18 +1,13 @@
 //! Going on from a state folder.
 
 use crate::plain::{check_routes, route_totals, some_flights, some_verses, sorted, word_counts};
-use crate::support::{Ran, Room, committed, copy_dir, end, run, snapring};
-use std::time::{Duration, Instant};
+use crate::support::{Ran, Room, committed, copy_dir, end, run, snapring, wait_for};
+use std::time::Duration;
 
 /// Runs a paced job until it has committed something, and kills it then. The job is not at its end.
 fn killed_midway(room: &Room, args: &[&str]) {
     let mut child = snapring(args).spawn().unwrap();
-    let began = Instant::now();
-    while room.committed().is_empty() {
-        assert_eq!(child.try_wait().unwrap(), None, "it ended before it committed anything");
-        assert!(began.elapsed() < Duration::from_secs(30), "nothing is committed");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait_for(|| !room.committed().is_empty());
     child.kill().unwrap();
     assert_eq!(end(child).signal, Some(9));
 }
@@ -57,9 +52,9 @@ fn wordcount_at_another_parallelism() {
     for (first, second) in [("1", "4"), ("4", "1")] {
         let room = Room::new();
         let input = room.file("t.txt", &text);
-        let paced = ["--rate", "1500", "--checkpoint-interval", "20ms", "--parallelism", first];
+        let paced = ["--rate", "500", "--checkpoint-interval", "20ms", "--parallelism", first];
         let mut child = snapring(room.stateful("wordcount", &[&input], &paced)).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(500));
+        wait_for(|| room.has_checkpoint());
         child.kill().unwrap();
         assert_eq!(end(child).signal, Some(9));
         resumed(run(room.stateful("wordcount", &[&input], &["--parallelism", second])));

@@ -1,8 +1,10 @@
 //! SIGINT and SIGTERM: a last checkpoint, the code that says so, and nothing lost; and readers that go away.
 
 use crate::plain::{check_routes, route_totals, some_flights};
-use crate::support::{Ran, Room, end, run, shell, snapring};
+use crate::support::{Ran, Room, end, run, shell, snapring, wait_for};
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -18,14 +20,6 @@ fn stopped(room: &Room, input: &str, signal: Signal) -> Ran {
     std::thread::sleep(Duration::from_millis(400));
     send(&child, signal);
     end(child)
-}
-
-fn wait_for(what: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !what() {
-        assert!(began.elapsed() < Duration::from_secs(30), "it does not come");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -48,11 +42,14 @@ fn the_first_takes_a_last_checkpoint() {
 
 #[test]
 fn without_checkpoints_it_stops_where_it_stands() {
-    let child = snapring(["run", "routes", "--rate", "100"]).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    let room = Room::new();
+    let results = fs::File::create(room.path("results")).unwrap();
+    let child = snapring(["run", "routes", "--rate", "100"]).stdout(results).spawn().unwrap();
+    let lines = || fs::read_to_string(room.path("results")).unwrap().lines().count();
+    wait_for(|| lines() > 0);
     send(&child, Signal::INT);
-    let ran = end(child).exits(130, &["without checkpoints"]);
-    assert!(ran.lines().len() < 27_004);
+    end(child).exits(130, &["without checkpoints"]);
+    assert!(lines() < 27_004);
 }
 
 /// Nobody reads what the job prints, so it cannot end in order: the pipe is full, and the sink waits.
@@ -60,8 +57,13 @@ fn without_checkpoints_it_stops_where_it_stands() {
 fn the_second_leaves_at_once() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut child = snapring(["run", "routes"]).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(500));
-        assert_eq!(child.try_wait().unwrap(), None, "the pipe is full");
+        let pipe = child.stdout.take().unwrap();
+        let waiting_bytes = || ioctl_fionread(&pipe).unwrap();
+        wait_for(|| {
+            let before = waiting_bytes();
+            std::thread::sleep(Duration::from_millis(200));
+            before > 0 && before == waiting_bytes()
+        });
         send(&child, signal);
         std::thread::sleep(Duration::from_millis(100));
         assert_eq!(child.try_wait().unwrap(), None, "it waits for its sink");

@@ -135,9 +135,25 @@ impl Room {
         args
     }
 
+    /// Whether the state folder holds a checkpoint.
+    pub fn has_checkpoint(&self) -> bool {
+        let listed = run(["inspect", "ls", &self.at("S"), "--json"]);
+        listed.code == Some(0) && listed.stdout.contains(r#""epoch":"#)
+    }
+
     /// The lines of all committed files.
     pub fn committed(&self) -> Vec<String> {
         committed(&self.path("O"))
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub fn wait_for(what: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !what() {
+        assert!(began.elapsed() < LIMIT, "it does not come");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

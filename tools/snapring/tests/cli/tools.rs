@@ -50,7 +50,7 @@ fn the_summary_counts() {
     let (seconds, rate) = (summary["seconds"].as_f64().unwrap(), summary["records_per_second"].as_f64().unwrap());
     assert!(seconds >= 0.19, "it is paced: {summary}");
     assert!((rate * seconds - 1000.0).abs() < 1.0, "{summary}");
-    assert!(summary["epochs"].as_u64() > Some(2) && summary["bytes"].as_u64() > Some(0), "{summary}");
+    assert!(summary["epochs"].as_u64() > Some(1) && summary["bytes"].as_u64() > Some(0), "{summary}");
     let first_ns = summary["start_to_first_record_ns"].as_u64().unwrap();
     assert!(first_ns > 0 && (first_ns as f64) < (seconds + 1.0) * 1e9, "{summary}");
     assert!(ran.stderr.contains("routes: 1,000 records"), "{ran:?}");
