@@ -84,9 +84,12 @@ impl<T> Outbox<T> {
         Ok(())
     }
 
-    /// Sends a mark down all lanes, behind what has been emitted. Open slots are published.
+    /// Sends a mark down all lanes, behind what has been emitted. Open slots are published. A barrier takes the place of one
+    /// that still waits: an epoch begins only when the one before is durable or given up, and one whose barrier has not
+    /// reached its consumer is not durable.
     pub fn mark_all(&mut self, mark: Mark) {
         for lane in &mut self.lanes {
+            self.waiting_marks -= lane.drop_overtaken(mark);
             if lane.is_waiting() || lane.producer.mark(mark).is_err() {
                 lane.marks.push_back((lane.added, mark));
                 self.waiting_marks += 1;
@@ -153,6 +156,15 @@ impl<T> Outbox<T> {
 }
 
 impl<T> Lane<T> {
+    /// Drops barriers that wait, if `mark` is a newer one. Says how many.
+    fn drop_overtaken(&mut self, mark: Mark) -> usize {
+        let before = self.marks.len();
+        if matches!(mark, Mark::Barrier(_)) {
+            self.marks.retain(|(_, waiting)| !matches!(waiting, Mark::Barrier(_)));
+        }
+        before - self.marks.len()
+    }
+
     fn new(producer: Producer<T>) -> Self {
         Self { producer, records: VecDeque::new(), marks: VecDeque::new(), added: 0, moved: 0 }
     }
