@@ -7,7 +7,7 @@ mod support;
 
 use hashbrown::HashMap;
 use snapring::state::Hasher;
-use std::hash::{BuildHasher, Hash, Hasher as StdHasher};
+use std::hash::{BuildHasher, Hasher as StdHasher};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use support::{Work, keyed_count, median, placement_ns};

@@ -7,40 +7,49 @@
 mod support;
 
 use snapring::runtime::{Checkpoints, Config};
+use snapring::snapshot::SinkKind;
 use std::time::Duration;
 use support::{Work, keyed_count, median, pinned, placement_ns};
 
+/// Off, or an interval in ms and a way of writing.
+const VARIANTS: [Option<(u64, SinkKind)>; 5] = [
+    None,
+    Some((1000, SinkKind::Mapped)),
+    Some((100, SinkKind::Mapped)),
+    Some((100, SinkKind::Pwrite)),
+    Some((10, SinkKind::Mapped)),
+];
+
 fn main() {
     let (runs, scale) = if std::env::args().any(|arg| arg == "--test") { (1, 100) } else { (5, 1) };
-    let intervals = [None, Some(1000), Some(100), Some(10)];
     for keys in [10_000, 1_000_000] {
-        let work = Work { events: 60_000_000 / scale, keys: keys / scale };
-        let mut times = intervals.map(|_| Vec::new());
+        let work = Work { events: 40_000_000 / scale, keys: keys / scale };
+        let mut times = VARIANTS.map(|_| Vec::new());
         let mut placements = Vec::new();
         for _ in 0..runs {
             placements.push(placement_ns());
-            for (interval, times) in intervals.iter().zip(&mut times) {
-                times.push(with_checkpoints(&work, interval.map(Duration::from_millis)));
+            for (variant, times) in VARIANTS.iter().zip(&mut times) {
+                times.push(with_checkpoints(&work, *variant));
             }
         }
         println!(
             "keyed count, {} keys, {} events, one worker, medians of {runs} alternating runs",
             work.keys, work.events
         );
-        let off = median(times[0].clone());
-        for (interval, times) in intervals.iter().zip(times) {
-            let time = median(times);
-            let rate = work.events as f64 / time.as_secs_f64() / 1e6;
-            let name = interval.map_or("off".to_owned(), |ms| format!("every {ms} ms"));
-            println!("  {name:<14} {rate:8.1} M/s  {:.3} x off", off.as_secs_f64() / time.as_secs_f64());
+        let off = median(times[0].clone()).as_secs_f64();
+        for (variant, times) in VARIANTS.iter().zip(times) {
+            let seconds = median(times).as_secs_f64();
+            let name = variant.map_or("off".to_owned(), |(ms, sink)| format!("every {ms} ms, {sink:?}"));
+            println!("  {name:<22} {:8.1} M/s  {:.3} x off", work.events as f64 / seconds / 1e6, off / seconds);
         }
         println!("  two-line round trip between the cores: {placements:?} ns");
     }
 }
 
-fn with_checkpoints(work: &Work, interval: Option<Duration>) -> Duration {
+fn with_checkpoints(work: &Work, variant: Option<(u64, SinkKind)>) -> Duration {
     let config: Config = pinned(1);
-    let Some(interval) = interval else { return keyed_count(work, config, 1) };
+    let Some((ms, sink)) = variant else { return keyed_count(work, config, 1) };
     let folder = tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/target")).expect("target is writable");
-    keyed_count(work, config.checkpoints(Checkpoints::every(interval).to(folder.path())), 1)
+    let checkpoints = Checkpoints::every(Duration::from_millis(ms)).sink(sink).to(folder.path());
+    keyed_count(work, config.checkpoints(checkpoints), 1)
 }

@@ -101,8 +101,11 @@ fn open_store(checkpoints: &mut Checkpoints) -> Result<Store, StoreError> {
     match checkpoints.place.take().expect("the configuration has been checked") {
         StatePlace::Open(store) => Ok(*store),
         StatePlace::Folder(folder) => {
-            let (keep, durability) = (checkpoints.keep, checkpoints.durability);
-            Store::open(&folder, StoreOptions { keep, durability, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
+            let Checkpoints { keep, durability, sink, .. } = *checkpoints;
+            Store::open(
+                &folder,
+                StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() },
+            )
         }
     }
 }

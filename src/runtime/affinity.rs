@@ -3,6 +3,7 @@
 use super::Config;
 use crate::error::BuildError;
 use core_affinity::CoreId;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// The core of each worker: those asked for, or all that are allowed and that the process's CPU quota pays for. None: not
 /// pinned. Called before anything is pinned: a pinned thread sees its own core only.
@@ -27,4 +28,16 @@ fn find(core: usize, allowed: &[CoreId]) -> Result<CoreId, BuildError> {
 /// Pins the calling thread. False if the system refuses.
 pub(crate) fn pin(core: CoreId) -> bool {
     core_affinity::set_for_current(core)
+}
+
+/// Keeps the calling thread, and those that it will start, off the cores of workers, if the process has others: a thread
+/// that a busy worker wakes would else be put on that worker's core. No harm is done where the system refuses.
+pub(crate) fn keep_off(workers: &[Option<CoreId>]) {
+    let allowed = core_affinity::get_core_ids().unwrap_or_default();
+    let mut set = CpuSet::new();
+    let free = allowed.iter().filter(|core| !workers.contains(&Some(**core)) && core.id < CpuSet::MAX_CPU);
+    free.for_each(|core| set.set(core.id));
+    if set.count() > 0 {
+        let _ = sched_setaffinity(None, &set);
+    }
 }

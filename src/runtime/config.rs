@@ -4,7 +4,7 @@ use crate::channel::Wait;
 use crate::clock::Clock;
 use crate::error::BuildError;
 use crate::graph::Settings;
-use crate::snapshot::{Durability, Store};
+use crate::snapshot::{Durability, SinkKind, Store};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -214,6 +214,7 @@ pub struct Checkpoints {
     pub(crate) timeout: Duration,
     pub(crate) keep: u32,
     pub(crate) durability: Durability,
+    pub(crate) sink: SinkKind,
     pub(crate) place: Option<StatePlace>,
 }
 
@@ -237,6 +238,7 @@ impl Checkpoints {
             timeout: Duration::from_secs(600),
             keep: 3,
             durability: Durability::PowerLoss,
+            sink: SinkKind::default(),
             place: None,
         }
     }
@@ -262,6 +264,12 @@ impl Checkpoints {
     /// Checkpoints to keep, at least 2. Default: 3.
     pub fn keep(mut self, checkpoints: u32) -> Self {
         self.keep = checkpoints;
+        self
+    }
+
+    /// How the store's file is written. Default: through mappings.
+    pub fn sink(mut self, sink: SinkKind) -> Self {
+        self.sink = sink;
         self
     }
 

@@ -3,9 +3,11 @@
 use super::coordinator::{CheckpointReport, Coordination, Event, Status};
 use super::pending::Pending;
 use super::shared::Shared;
-use super::{Made, affinity, worker};
+use super::task::Task;
+use super::{Config, Made, affinity, worker};
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failure};
+use core_affinity::CoreId;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -55,38 +57,50 @@ pub struct Summary {
 
 impl Job {
     pub(crate) fn start(made: Made) -> Result<Self, Error> {
-        let Made { config, shared, tasks, coordination, events, cores, restored, finished, .. } = made;
-        let workers = cores.len();
-        let mut per_worker: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
-        tasks.into_iter().for_each(|(worker, task)| per_worker[worker].push(task));
-        let status = Arc::new(Mutex::new(Status::default()));
+        let Made { config, shared, tasks, coordination, events, cores, restored, finished } = made;
         let mut job = Self {
-            shared: shared.clone(),
-            events: events.clone(),
+            shared,
+            events,
             coordinator: None,
             workers: Vec::new(),
-            status: status.clone(),
+            status: Arc::default(),
             restored,
             finished_before: finished,
             warnings: Vec::new(),
         };
-        if finished {
-            return Ok(job);
+        if !finished {
+            job.start_coordinator(coordination, cores.clone())?;
+            job.start_workers(&config, tasks, &cores)?;
         }
-        // The coordinator first: threads inherit the mask of the one that starts them, and it must stay unpinned.
-        let words = shared.clone();
-        job.coordinator = Some(spawn("snapring-coord", move || {
+        Ok(job)
+    }
+
+    fn start_coordinator(&mut self, coordination: Coordination, cores: Vec<Option<CoreId>>) -> Result<(), Error> {
+        let (shared, status) = (self.shared.clone(), self.status.clone());
+        self.coordinator = Some(spawn("snapring-coord", move || {
+            affinity::keep_off(&cores);
             let result = coordinate(coordination, &status);
-            words.stop();
+            shared.stop();
             result
         })?);
+        Ok(())
+    }
+
+    fn start_workers(
+        &mut self,
+        config: &Config,
+        tasks: Vec<(usize, Task)>,
+        cores: &[Option<CoreId>],
+    ) -> Result<(), Error> {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
-        let idles: Vec<Idle> = (0..workers).map(|_| Idle::new(config.wait, workers, available)).collect();
-        shared.set_wakers(idles.iter().map(Idle::waker).collect());
+        let idles: Vec<Idle> = cores.iter().map(|_| Idle::new(config.wait, cores.len(), available)).collect();
+        self.shared.set_wakers(idles.iter().map(Idle::waker).collect());
+        let mut tasks_of: Vec<Vec<_>> = cores.iter().map(|_| Vec::new()).collect();
+        tasks.into_iter().for_each(|(worker, task)| tasks_of[worker].push(task));
         let (refused, refusals) = channel();
-        for (number, ((tasks, idle), core)) in per_worker.into_iter().zip(idles).zip(cores).enumerate() {
-            let (shared, events, refused) = (shared.clone(), events.clone(), refused.clone());
-            job.workers.push(spawn(&format!("snapring-{number}"), move || {
+        for (number, ((tasks, idle), core)) in tasks_of.into_iter().zip(idles).zip(cores.iter().copied()).enumerate() {
+            let (shared, events, refused) = (self.shared.clone(), self.events.clone(), refused.clone());
+            self.workers.push(spawn(&format!("snapring-{number}"), move || {
                 let is_refused = core.is_some_and(|core| !affinity::pin(core));
                 let _ = refused.send(is_refused.then_some(core).flatten());
                 // `start` listens until every worker has said its word.
@@ -95,13 +109,10 @@ impl Job {
             })?);
         }
         drop(refused);
-        job.warnings.extend(
-            refusals
-                .iter()
-                .flatten()
-                .map(|core| format!("the system refused to pin a worker to core {}: it runs unpinned", core.id)),
-        );
-        Ok(job)
+        let warning =
+            |core: CoreId| format!("the system refused to pin a worker to core {}: it runs unpinned", core.id);
+        self.warnings.extend(refusals.iter().flatten().map(warning));
+        Ok(())
     }
 
     /// What the user should know though the job runs: a core that could not be pinned.
