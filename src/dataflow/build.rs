@@ -93,7 +93,7 @@ impl Build<'_> {
             task: self.index,
             tasks: self.tasks,
             pool: self.start.pool.clone(),
-            hasher: self.start.hasher.clone(),
+            hasher: self.start.hasher,
             epoch: self.start.epoch,
         }
     }

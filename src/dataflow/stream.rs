@@ -38,6 +38,8 @@ impl<T: Send + 'static> Stream<T> {
     }
 }
 
+// The type of a stream spells out its chain; an alias would hide just that.
+#[allow(clippy::type_complexity)]
 impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
     fn then<S: Stage<In = T>>(mut self, operator: Operator, stage: S) -> Stream<S::Out, Then<C, S>> {
         self.operators.push(operator);
@@ -224,7 +226,7 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
         let entry = RingEntry::draw::<T>(&drawing, operator);
         let of_record = key.clone();
         self.into_rings(&entry, Route::Key, move |build| {
-            let (key, hasher, mut scratch) = (of_record.clone(), build.start.hasher.clone(), Vec::new());
+            let (key, hasher, mut scratch) = (of_record.clone(), build.start.hasher, Vec::new());
             ByKey(move |record: &T| key.call(|key| key.with(record, |key| hasher.hash(key, &mut scratch))))
         });
         KeyedStream::new(Stream::at(drawing, entry.port), key)

@@ -156,8 +156,12 @@ impl<T: Send + Clone> Output<T> for Branches<T> {
 
 impl<T: Send + Clone> Link for Branches<T> {
     fn flush(&mut self) -> bool {
-        // Not `all`: one branch that is full must not hold up the others.
-        self.0.iter_mut().fold(true, |flushed, branch| branch.next.flush() && flushed)
+        // All of them, whatever the others say: one branch that is full must not hold up the rest.
+        let mut flushed = true;
+        for branch in &mut self.0 {
+            flushed &= branch.next.flush();
+        }
+        flushed
     }
     fn publish(&mut self) -> Result<(), Failed> {
         self.0.iter_mut().try_for_each(|branch| branch.next.publish())
