@@ -92,6 +92,12 @@ impl Coordinator {
         Self { timing, tasks, phase: Phase::Idle, epoch: restored_epoch, begun_ns: now_ns, demanded: false }
     }
 
+    /// How many tasks there are, finished ones too.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// Time has passed. The shell calls this whenever [`Coordinator::due_ns`] is reached, and after each other event.
     pub fn tick(&mut self, now_ns: u64) -> Option<Action> {
         if now_ns < self.due_ns()? {

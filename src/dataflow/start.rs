@@ -9,11 +9,11 @@ use super::drawing::Drawing;
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
-use crate::graph::{self, Keeps};
+use crate::graph::{self, Keeps, Settings};
 use crate::operator::{Part, Place, SplitState, value};
 use crate::page::Pool;
 use crate::runtime::{
-    Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StatePlace, Status, allowed_cores,
+    Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StageConfig, StatePlace, allowed_cores,
 };
 use crate::snapshot::{Durability, Restored, Store, StoreOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,28 +21,20 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error> {
-    let clock = config.clock.clone().unwrap_or_else(Clock::system);
     check(drawing, &config)?;
     let cores = allowed_cores(&config)?;
     let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
-    let plan = graph::plan(&drawing.graph, &config.settings(&numbers)?)?;
+    let plan = graph::plan(&drawing.graph, &settings(&config, &numbers)?)?;
 
-    let sync = config.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.durability == Durability::PowerLoss);
-    let store = config.checkpoints.as_mut().map(open_store).transpose()?;
-    let snapshot = store.as_ref().map(read_newest).transpose()?.flatten();
-    let header = match &snapshot {
-        Some(snapshot) => check_snapshot(drawing, snapshot)?,
-        None => Header::fresh(&drawing.graph.name),
-    };
-    let (restored, finished) = (snapshot.as_ref().map(|snapshot| snapshot.epoch), header.finished);
+    let Ground { store, snapshot, header, place } = Ground::open(drawing, &mut config)?;
+    let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
     let splits = find_splits(drawing, snapshot.as_ref())?;
-    let place =
-        Place { store_id: store.as_ref().map(Store::id), restored: restored.is_some(), attempt: header.attempt, sync };
     let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
 
+    let clock = config.clock.clone().unwrap_or_else(Clock::system);
     let epoch = restored.unwrap_or(0);
-    let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
     let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s));
+    let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
     let start = Start {
         place,
         splits,
@@ -52,25 +44,37 @@ pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error>
         hasher: crate::state::Hasher::new(header.hash_seed),
         meter: shared.clone(),
     };
+    let finished = header.finished;
     let tasks = if finished { Vec::new() } else { build::tasks(drawing, &config, &plan, &start)? };
-    let timing = timing(config.checkpoints.as_ref());
+    let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), clock.now_ns());
     let (events, heard) = channel();
-    let coordination = Coordination {
-        shared: shared.clone(),
-        machine: Coordinator::new(plan.tasks.len(), epoch, timing, clock.now_ns()),
-        store,
-        header,
-        sinks,
-        events: heard,
-        snapshots: Vec::new(),
-        finals: Vec::new(),
-        running: tasks.len(),
-        begun_ns: None,
-        demands: Vec::new(),
-        status: Status::default(),
-    };
+    let coordination = Coordination::new(shared.clone(), machine, store, header, sinks, heard);
     let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
     Ok(Made { config, shared, tasks, coordination, events, cores, restored, finished })
+}
+
+/// What a job starts from: its store, and what that holds.
+struct Ground {
+    store: Option<Store>,
+    snapshot: Option<Restored>,
+    /// Of the snapshot, for the next start; or a fresh one.
+    header: Header,
+    place: Place,
+}
+
+impl Ground {
+    fn open(drawing: &Drawing, config: &mut Config) -> Result<Self, Error> {
+        let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
+        let store = config.checkpoints.as_mut().map(open_store).transpose()?;
+        let snapshot = store.as_ref().map(read_newest).transpose()?.flatten();
+        let header = match &snapshot {
+            Some(snapshot) => check_snapshot(drawing, snapshot)?,
+            None => Header::fresh(&drawing.graph.name),
+        };
+        let (store_id, restored) = (store.as_ref().map(Store::id), snapshot.is_some());
+        let place = Place { store_id, restored, attempt: header.attempt, sync };
+        Ok(Self { store, snapshot, header, place })
+    }
 }
 
 /// Bytes of a page of state, unless the store has others.
@@ -87,6 +91,24 @@ fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
         Some(sink) => Err(BuildError::NeedsCheckpoints { operator: sink.name.to_string() }),
         None => Ok(()),
     }
+}
+
+/// What the configuration says about the layout, for one worker on each of `cores`.
+fn settings(config: &Config, cores: &[usize]) -> Result<Settings, BuildError> {
+    let allowed = || cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let worker_of = |core: &usize| {
+        let worker = cores.iter().position(|other| other == core);
+        worker.ok_or_else(|| BuildError::Core { core: *core, allowed: allowed() })
+    };
+    let stage = |(name, stage): (&String, &StageConfig)| {
+        let workers = stage.cores.iter().map(worker_of).collect::<Result<_, _>>()?;
+        Ok((name.clone(), (stage.parallelism, workers)))
+    };
+    Ok(Settings {
+        workers: cores.len(),
+        parallelism: config.parallelism.unwrap_or(cores.len() as u32),
+        stages: config.stages.iter().map(stage).collect::<Result<_, BuildError>>()?,
+    })
 }
 
 fn timing(checkpoints: Option<&Checkpoints>) -> Timing {

@@ -68,6 +68,12 @@ impl<O: Operator<Out: Send>> Link for Operating<O> {
     fn flush(&mut self) -> bool {
         self.out.next().flush()
     }
+    fn is_broken(&self) -> bool {
+        self.out.is_broken()
+    }
+    fn poison(&mut self) {
+        self.out.next().poison();
+    }
     fn publish(&mut self) -> Result<(), Failed> {
         self.out.next().publish()
     }

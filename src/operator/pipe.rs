@@ -14,6 +14,10 @@ use crate::snapshot::Entry;
 pub(crate) trait Link: Send {
     /// Moves leftovers into the rings, as far as there is room. True if none wait any more.
     fn flush(&mut self) -> bool;
+    /// Whether leftovers wait for a consumer that is gone: they would wait for ever.
+    fn is_broken(&self) -> bool;
+    /// The task has failed: tells every consumer, and drops what has not been published.
+    fn poison(&mut self);
     /// The task has nothing more to read for now: partial batches go.
     fn publish(&mut self) -> Result<(), Failed>;
     /// Sends a mark on every ring below, behind all that was emitted.
@@ -83,6 +87,12 @@ impl<C: Stage, O: Output<C::Out>> Link for Chain<C, O> {
     fn flush(&mut self) -> bool {
         self.output.flush()
     }
+    fn is_broken(&self) -> bool {
+        self.output.is_broken()
+    }
+    fn poison(&mut self) {
+        self.output.poison();
+    }
     fn publish(&mut self) -> Result<(), Failed> {
         self.output.publish()
     }
@@ -119,6 +129,10 @@ impl<T> Out<T> {
     /// What is behind.
     pub(crate) fn next(&mut self) -> &mut dyn Pipe<T> {
         &mut *self.next
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.next.is_broken()
     }
 }
 
@@ -162,6 +176,12 @@ impl<T: Send + Clone> Link for Branches<T> {
             flushed &= branch.next.flush();
         }
         flushed
+    }
+    fn is_broken(&self) -> bool {
+        self.0.iter().any(|branch| branch.is_broken())
+    }
+    fn poison(&mut self) {
+        self.0.iter_mut().for_each(|branch| branch.next.poison());
     }
     fn publish(&mut self) -> Result<(), Failed> {
         self.0.iter_mut().try_for_each(|branch| branch.next.publish())

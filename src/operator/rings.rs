@@ -85,6 +85,12 @@ impl<T: Send, R: PickLane<T>> Link for Rings<T, R> {
     fn flush(&mut self) -> bool {
         self.outbox.flush()
     }
+    fn is_broken(&self) -> bool {
+        self.outbox.is_broken()
+    }
+    fn poison(&mut self) {
+        self.outbox.poison();
+    }
     fn publish(&mut self) -> Result<(), Failed> {
         self.outbox.publish();
         self.route.turn();

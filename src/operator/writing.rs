@@ -40,6 +40,10 @@ impl<W: Writer> Link for Writing<W> {
     fn flush(&mut self) -> bool {
         true
     }
+    fn is_broken(&self) -> bool {
+        false
+    }
+    fn poison(&mut self) {}
     fn publish(&mut self) -> Result<(), Failed> {
         self.call(Writer::flush)
     }

@@ -3,7 +3,6 @@
 use crate::channel::Wait;
 use crate::clock::Clock;
 use crate::error::BuildError;
-use crate::graph::Settings;
 use crate::snapshot::{Durability, SinkKind, Store};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -183,26 +182,6 @@ impl Config {
             }
         }
         Ok(())
-    }
-
-    /// The layout's settings, for workers on `cores` (any numbers, one for each worker).
-    pub(crate) fn settings(&self, cores: &[usize]) -> Result<Settings, BuildError> {
-        let worker_of = |core: &usize| {
-            let allowed = || cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-            cores
-                .iter()
-                .position(|other| other == core)
-                .ok_or_else(|| BuildError::Core { core: *core, allowed: allowed() })
-        };
-        let stage = |(name, stage): (&String, &StageConfig)| {
-            let workers = stage.cores.iter().map(worker_of).collect::<Result<_, _>>()?;
-            Ok((name.clone(), (stage.parallelism, workers)))
-        };
-        Ok(Settings {
-            workers: cores.len(),
-            parallelism: self.parallelism.unwrap_or(cores.len() as u32),
-            stages: self.stages.iter().map(stage).collect::<Result<_, BuildError>>()?,
-        })
     }
 }
 

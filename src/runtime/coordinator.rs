@@ -59,21 +59,22 @@ pub(crate) struct SinkState {
 }
 
 pub(crate) struct Coordination {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) machine: Coordinator,
-    pub(crate) store: Option<Store>,
-    pub(crate) header: Header,
-    pub(crate) sinks: Vec<SinkState>,
-    pub(crate) events: Receiver<Event>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) machine: Coordinator,
+    store: Option<Store>,
+    header: Header,
+    sinks: Vec<SinkState>,
+    pub(super) events: Receiver<Event>,
     /// Snapshots of the epoch under way.
-    pub(crate) snapshots: Vec<Entry>,
+    snapshots: Vec<Entry>,
     /// Final snapshots.
-    pub(crate) finals: Vec<Entry>,
-    pub(crate) running: usize,
+    finals: Vec<Entry>,
+    /// Tasks that have not finished.
+    running: usize,
     /// When the epoch under way began; the last one, made of final snapshots alone, has no such moment.
-    pub(crate) begun_ns: Option<u64>,
-    pub(crate) demands: Vec<(u64, Sender<Result<CheckpointReport, String>>)>,
-    pub(crate) status: Status,
+    begun_ns: Option<u64>,
+    demands: Vec<(u64, Sender<Result<CheckpointReport, String>>)>,
+    pub(super) status: Status,
 }
 
 /// What checkpoints have come to so far.
@@ -87,6 +88,31 @@ pub(crate) struct Status {
 }
 
 impl Coordination {
+    /// Of a job whose tasks are all running; `header` is what its checkpoints will say.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        machine: Coordinator,
+        store: Option<Store>,
+        header: Header,
+        sinks: Vec<SinkState>,
+        events: Receiver<Event>,
+    ) -> Self {
+        Self {
+            shared,
+            running: machine.tasks(),
+            machine,
+            store,
+            header,
+            sinks,
+            events,
+            snapshots: Vec::new(),
+            finals: Vec::new(),
+            begun_ns: None,
+            demands: Vec::new(),
+            status: Status::default(),
+        }
+    }
+
     /// Takes in what has been heard and does what is due. True once the last epoch is durable: the job is over.
     pub(crate) fn poll(&mut self, now_ns: u64) -> Result<bool, Box<Failure>> {
         while let Ok(event) = self.events.try_recv() {

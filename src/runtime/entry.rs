@@ -39,6 +39,11 @@ impl<T: Send> Body for Entry<T> {
         &mut *self.pipe
     }
 
+    fn poison(&mut self) {
+        self.inbox.poison();
+        self.pipe.poison();
+    }
+
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed> {
         self.pipe.visit(visit)
     }

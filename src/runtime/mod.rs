@@ -22,7 +22,7 @@ pub use job::{Job, JobProgress, Summary};
 pub use local::Local;
 pub use pending::Pending;
 
-pub(crate) use coordinator::{Coordination, Event, SinkState, Status};
+pub(crate) use coordinator::{Coordination, Event, SinkState};
 pub(crate) use entry::Entry;
 pub(crate) use header::{Header, PARTS};
 pub(crate) use reading::{Reading, SourceMeter};

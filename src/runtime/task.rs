@@ -26,6 +26,10 @@ pub(crate) trait Body: Send {
     fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
+    /// The task has failed: tells all neighbours.
+    fn poison(&mut self) {
+        self.link().poison();
+    }
     /// Everything with state, itself included.
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed>;
 }
@@ -101,10 +105,15 @@ impl Task {
         Err(failure)
     }
 
+    /// The task has failed, and the reason is known: tells all neighbours.
+    pub(crate) fn poison(&mut self) {
+        self.body.poison();
+    }
+
     fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         self.follow_epochs(shared, events)?;
         if !self.body.link().flush() {
-            return Ok(Progress::None);
+            return if self.body.link().is_broken() { Self::broken(shared) } else { Ok(Progress::None) };
         }
         match self.phase {
             Phase::Reading => self.read(shared, events),
@@ -155,12 +164,14 @@ impl Task {
                 self.publish()?;
                 return Ok(Progress::None);
             }
-            Took::Broken if shared.is_stopping() => return Ok(Progress::None),
-            Took::Broken => {
-                return Err(Cause::Panic("a neighbour is gone without having ended its stream".into()).into());
-            }
+            Took::Broken => return Self::broken(shared),
         }
         Ok(Progress::Made)
+    }
+
+    /// A neighbour has gone. The one that failed has said why before; any other must not go unnoticed.
+    fn broken(shared: &Shared) -> Result<Progress, Failed> {
+        if shared.is_stopping() { Ok(Progress::None) } else { Err(Cause::NeighbourGone.into()) }
     }
 
     fn publish(&mut self) -> Result<(), Failed> {

@@ -35,10 +35,11 @@ fn duty_cycle(tasks: &mut Vec<Task>, shared: &Shared, events: &Sender<Event>) ->
                 return false;
             }
             Err(failure) => {
-                // The reason first, then the word, then (as the tasks are dropped) the closed rings: whoever meets one of
-                // those finds the word, and the coordinator the reason.
+                // The reason first, then the word, then the rings: whoever meets one of those finds the word, and the
+                // coordinator the reason.
                 let _ = events.send(Event::Failed(failure));
                 shared.stop();
+                task.poison();
                 failed = true;
             }
         }
