@@ -49,7 +49,7 @@ fn main() {
 fn with_checkpoints(work: &Work, variant: Option<(u64, SinkKind)>) -> Duration {
     let config: Config = pinned(1);
     let Some((ms, sink)) = variant else { return keyed_count(work, config, 1) };
-    let folder = tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/target")).expect("target is writable");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
     let checkpoints = Checkpoints::every(Duration::from_millis(ms)).sink(sink).to(folder.path());
     keyed_count(work, config.checkpoints(checkpoints), 1)
 }
