@@ -138,7 +138,7 @@ fn records_of_every_size_and_alignment_arrive() {
             producer.push(record.clone()).unwrap();
             producer.push(record.clone()).unwrap();
             producer.publish();
-            // Their alignment is checked by the reading itself, wherever debug assertions are on.
+            // That they are aligned is asserted by the ring, at each look-up of a slot.
             assert_eq!(take(&mut consumer), [record.clone(), record.clone()]);
         }
     }
