@@ -83,12 +83,12 @@ fn by_window<K: Record + Clone>(table: &mut Table<K, u64>, keys: &[K]) {
     let mut window = Vec::with_capacity(WINDOW);
     for keys in keys.chunks(WINDOW) {
         window.extend(keys.iter().map(|key| (table.hash(key), key.clone(), ())));
-        let each = |_: &K, count: &mut u64, ()| {
-            *count += 1;
-            black_box(*count);
+        let each = |_, count| {
+            black_box(count);
             Ok::<_, StateError>(())
         };
-        table.update_batch(&mut window, || 0, each).expect("the pool is large enough");
+        let result = table.update_batch(&mut window, |()| 1, |count, ()| *count += 1, |&count| count, each);
+        result.expect("the pool is large enough");
     }
 }
 

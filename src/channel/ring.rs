@@ -128,7 +128,9 @@ impl Ring {
     #[inline(always)]
     pub(super) fn records<T>(&self, slot: u32) -> NonNull<T> {
         // SAFETY: within the slot, aligned for `T` by the layout.
-        unsafe { self.slot(slot).add(self.layout.records_at_bytes) }.cast()
+        let first = unsafe { self.slot(slot).add(self.layout.records_at_bytes) }.cast::<T>();
+        debug_assert!(first.is_aligned());
+        first
     }
 
     pub(super) fn slots(&self) -> u32 {

@@ -58,13 +58,6 @@ impl<'a, T> Records<'a, T> {
         let first = unsafe { NonNull::new_unchecked(batch.as_mut_ptr()) };
         Self { first, next: 0, len, _release: None, records: PhantomData }
     }
-
-    /// The records that are left.
-    #[inline]
-    pub fn as_slice(&self) -> &[T] {
-        // SAFETY: records from `next` to `len` are initialized and owned by the iterator.
-        unsafe { std::slice::from_raw_parts(self.first.as_ptr().add(self.next), self.len - self.next) }
-    }
 }
 
 impl<T> Iterator for Records<'_, T> {

@@ -138,9 +138,8 @@ fn records_of_every_size_and_alignment_arrive() {
             producer.push(record.clone()).unwrap();
             producer.push(record.clone()).unwrap();
             producer.publish();
-            let Polled::Records(records) = consumer.poll() else { panic!("a batch was expected") };
-            assert_eq!(records.as_slice(), [record.clone(), record.clone()]);
-            assert_eq!(records.as_slice().as_ptr() as usize % align_of::<T>(), 0);
+            // That they are aligned is asserted by the ring, at each look-up of a slot.
+            assert_eq!(take(&mut consumer), [record.clone(), record.clone()]);
         }
     }
     check(());
@@ -156,9 +155,9 @@ fn a_record_of_a_megabyte_goes_through() {
     fn pass() {
         let (mut producer, mut consumer) = ring(1, slot_records::<[u8; 1 << 20]>(None));
         assert!(producer.push([5; 1 << 20]).is_ok());
-        let Polled::Records(records) = consumer.poll() else { panic!("a batch was expected") };
+        let Polled::Records(mut records) = consumer.poll() else { panic!("a batch was expected") };
         assert_eq!(records.len(), 1);
-        assert!(records.as_slice()[0].iter().all(|&byte| byte == 5));
+        assert!(records.next().unwrap().iter().all(|&byte| byte == 5));
     }
     // A value of that size passes over the stack several times, where nothing is optimized.
     std::thread::Builder::new().stack_size(64 << 20).spawn(pass).unwrap().join().unwrap();

@@ -4,8 +4,8 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -36,17 +36,26 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Record {
     number: u64,
     panics: bool,
-    alive: Arc<AtomicUsize>,
+    lives: Arc<Lives>,
 }
 
-fn record(number: u64, panics: bool, alive: &Arc<AtomicUsize>) -> Record {
-    alive.fetch_add(1, SeqCst);
-    Record { number, panics, alive: Arc::clone(alive) }
+/// What has become of all records.
+#[derive(Default)]
+struct Lives {
+    alive: AtomicUsize,
+    /// Numbers, in the order of the drops.
+    dropped: Mutex<Vec<u64>>,
+}
+
+fn record(number: u64, panics: bool, lives: &Arc<Lives>) -> Record {
+    lives.alive.fetch_add(1, SeqCst);
+    Record { number, panics, lives: Arc::clone(lives) }
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.alive.fetch_sub(1, SeqCst);
+        self.lives.alive.fetch_sub(1, SeqCst);
+        self.lives.dropped.lock().unwrap().push(self.number);
         assert!(!self.panics || std::thread::panicking(), "drop panics");
     }
 }
@@ -101,28 +110,29 @@ impl Model {
 struct Real {
     producer: Producer<Record>,
     consumer: Consumer<Record>,
-    alive: Arc<AtomicUsize>,
+    lives: Arc<Lives>,
 }
 
 impl Real {
     fn push(&mut self, number: u64, panics: bool) -> bool {
-        let refused = self.producer.push(record(number, panics, &self.alive)).err();
+        let refused = self.producer.push(record(number, panics, &self.lives)).err();
         let pushed = refused.is_none();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(refused)));
         pushed
     }
 
-    /// The numbers seen in the next slot, after taking `taken` of them and, if asked for, panicking.
+    /// Takes so many records of the next slot, panics if asked for, and says which numbers were dropped by all that: those
+    /// of the slot, each once and in order, no matter how many were taken.
     fn poll(&mut self, taken: usize, panics: bool) -> Option<Slot> {
         match self.consumer.poll() {
             Polled::Records(records) => {
-                let seen = records.as_slice().iter().map(|record| record.number).collect();
+                self.lives.dropped.lock().unwrap().clear();
                 let _ = catch_unwind(AssertUnwindSafe(move || {
                     let mut records = records;
                     records.by_ref().take(taken).for_each(drop);
                     assert!(!panics, "the closure panics");
                 }));
-                Some(Slot::Records(seen))
+                Some(Slot::Records(std::mem::take(&mut self.lives.dropped.lock().unwrap())))
             }
             Polled::Mark(Mark::Barrier(number)) => Some(Slot::Mark(number)),
             Polled::Empty => None,
@@ -133,7 +143,7 @@ impl Real {
 
 fn run(slots: usize, len_max: usize, start: u64, steps: &[Step]) -> Result<(), TestCaseError> {
     let (producer, consumer) = ring_from(slots, len_max, start);
-    let mut real = Real { producer, consumer, alive: Arc::default() };
+    let mut real = Real { producer, consumer, lives: Arc::default() };
     let mut model = Model { slots, len_max, published: VecDeque::new(), open: Vec::new() };
     for (number, step) in steps.iter().enumerate() {
         let number = number as u64;
@@ -144,7 +154,7 @@ fn run(slots: usize, len_max: usize, start: u64, steps: &[Step]) -> Result<(), T
                 let mut records = std::iter::from_fn(|| {
                     (given < count).then(|| {
                         given += 1;
-                        record(number, false, &real.alive)
+                        record(number, false, &real.lives)
                     })
                 });
                 real.producer.push_all(&mut records);
@@ -158,12 +168,12 @@ fn run(slots: usize, len_max: usize, start: u64, steps: &[Step]) -> Result<(), T
             Step::Poll(taken) => prop_assert_eq!(real.poll(taken, false), model.published.pop_front()),
             Step::Panic(taken) => prop_assert_eq!(real.poll(taken, true), model.published.pop_front()),
         }
-        prop_assert_eq!(real.alive.load(SeqCst), model.alive());
+        prop_assert_eq!(real.lives.alive.load(SeqCst), model.alive());
     }
-    let Real { producer, consumer, alive } = real;
+    let Real { producer, consumer, lives } = real;
     let _ = catch_unwind(AssertUnwindSafe(|| drop(producer)));
     let _ = catch_unwind(AssertUnwindSafe(|| drop(consumer)));
-    prop_assert_eq!(alive.load(SeqCst), 0);
+    prop_assert_eq!(lives.alive.load(SeqCst), 0);
     Ok(())
 }
 

@@ -27,6 +27,13 @@ pub fn encode(ty: &Type, text: &[u8], na: Option<&[u8]>, out: &mut Vec<u8>) -> O
             encode(item, text, None, out)
         }
         Type::Enum { variants, body_bytes, .. } => variant(variants, *body_bytes, text, out),
+        item => plain(item, text, out),
+    }
+}
+
+/// A value without parts; none if the type is of another kind.
+fn plain(ty: &Type, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    match ty {
         Type::U8 => number::<u8>(text, out),
         Type::U16 => number::<u16>(text, out),
         Type::U32 => number::<u32>(text, out),
@@ -39,30 +46,35 @@ pub fn encode(ty: &Type, text: &[u8], na: Option<&[u8]>, out: &mut Vec<u8>) -> O
         Type::I128 => number::<i128>(text, out),
         Type::F32 => number::<f32>(text, out),
         Type::F64 => number::<f64>(text, out),
-        Type::Bool => {
-            out.push(match text.trim_ascii() {
-                b"true" | b"TRUE" | b"True" | b"1" => 1,
-                b"false" | b"FALSE" | b"False" | b"0" => 0,
-                _ => return None,
-            });
-            Some(())
-        }
-        Type::Char => {
-            let mut chars = std::str::from_utf8(text).ok()?.chars();
-            chars.next().filter(|_| chars.next().is_none())?.encode(out);
-            Some(())
-        }
+        Type::Bool => truth(text, out),
+        Type::Char => character(text, out),
         Type::String => {
             put_text(std::str::from_utf8(text).ok()?, out);
             Some(())
         }
         Type::Text(limit) => inline(*limit as usize, text, out),
+        Type::Option(_) | Type::Enum { .. } => None,
         Type::List(_) | Type::Array(..) | Type::Tuple(_) | Type::Struct(..) => None,
     }
 }
 
 fn number<T: FromStr + Record>(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     std::str::from_utf8(text.trim_ascii()).ok()?.parse::<T>().ok()?.encode(out);
+    Some(())
+}
+
+fn truth(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    out.push(match text.trim_ascii() {
+        b"true" | b"TRUE" | b"True" | b"1" => 1,
+        b"false" | b"FALSE" | b"False" | b"0" => 0,
+        _ => return None,
+    });
+    Some(())
+}
+
+fn character(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let mut chars = std::str::from_utf8(text).ok()?.chars();
+    chars.next().filter(|_| chars.next().is_none())?.encode(out);
     Some(())
 }
 
