@@ -88,7 +88,7 @@ fn map(item: Item) -> Item {
     Item { amount: item.amount + 1, key: item.key * 3 + 1, ..item }
 }
 fn filter(item: &Item) -> bool {
-    item.id % 3 != 0
+    !item.id.is_multiple_of(3)
 }
 fn flat_map(item: Item) -> Vec<Item> {
     (0..item.id % 3).map(|copy| Item { id: mix(item.id + copy), ..item.clone() }).collect()
