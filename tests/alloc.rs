@@ -1,8 +1,11 @@
-//! Steady state allocates nothing: a counting allocator around ring, outbox and inbox. It counts by thread, since the test
-//! harness allocates on its own.
+//! Steady state allocates nothing for fixed-layout records: a counting allocator around ring, outbox and inbox, and around a
+//! whole job. It counts by thread, since the test harness allocates on its own.
 
 use snapring::channel::{Consumer, Inbox, Outbox, Polled, Producer, ring};
+use snapring::connector::{Discard, Generate};
+use snapring::dataflow::Dataflow;
 use snapring::marks::Mark;
+use snapring::runtime::Config;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -67,5 +70,23 @@ fn steady_state_allocates_nothing() {
     for _ in 0..100 {
         assert_eq!(round(&mut outbox, &mut inbox, &mut fused), (0..1000).sum());
     }
+    assert_eq!(ALLOCATIONS.get(), before);
+}
+
+#[test]
+fn the_steady_state_of_a_job_allocates_nothing() {
+    let flow = Dataflow::new("steady");
+    flow.source("numbers", Generate::new(u64::MAX, 1, |index| [index; 8]))
+        .filter(|record| record[0] % 3 != 0)
+        .map(|record| (record[0] % 1000, record[1]))
+        .key_by(|(key, _)| *key)
+        .fold("sums", (0u64, 0u64), |(count, sum), (_, value)| (*count, *sum) = (*count + 1, sum.wrapping_add(value)))
+        .stage("after")
+        .sink("out", Discard::new());
+    let mut job = flow.into_local(Config::new().unpinned_workers(1).parallelism(2)).unwrap();
+    (0..1000).for_each(|_| drop(job.step().unwrap()));
+    let (before, records) = (ALLOCATIONS.get(), job.progress().records);
+    (0..2000).for_each(|_| drop(job.step().unwrap()));
+    assert!(job.progress().records > records + 50_000, "the job is running");
     assert_eq!(ALLOCATIONS.get(), before);
 }

@@ -274,23 +274,24 @@ fn a_changed_dataflow_is_refused_with_both_lists() {
 
 #[test]
 fn a_long_emission_is_cut_by_checkpoints_and_resumed() {
-    const KEYS: u64 = 100_000;
+    // 10 million keys take a while: `SNAPRING_LONG=1 cargo test --release --test runtime a_long_emission`.
+    let keys: u64 = if std::env::var_os("SNAPRING_LONG").is_some() { 10_000_000 } else { 100_000 };
     let folder = tempfile::tempdir().unwrap();
     let out = Memory::new();
     let local = |parallelism| {
         let flow = Dataflow::new("long");
         let folded =
-            flow.source("numbers", numbers(KEYS, 3)).key_by(|n| *n).fold_to_end("last", 0u64, |last, n| *last = n);
+            flow.source("numbers", numbers(keys, 3)).key_by(|n| *n).fold_to_end("last", 0u64, |last, n| *last = n);
         folded.stage("after").sink("out", out.clone());
-        let config = config(1).parallelism(parallelism).ring_capacity(1).batch_len_max(7);
+        let config = config(1).parallelism(parallelism).ring_capacity(1).batch_len_max(64);
         flow.into_local(config.checkpoints(Checkpoints::on_demand().to(folder.path()))).unwrap()
     };
     let mut job = local(1);
-    while job.progress().records < KEYS {
+    while job.progress().records < keys {
         job.step().unwrap();
     }
     // The emission goes on for many steps; a checkpoint falls into it.
-    for _ in 0..2000 {
+    for _ in 0..500 {
         assert_ne!(job.step().unwrap(), Progress::Done, "the emission must outlast these steps");
     }
     let pending = job.checkpoint().unwrap();
@@ -298,9 +299,9 @@ fn a_long_emission_is_cut_by_checkpoints_and_resumed() {
         job.step().unwrap();
     }
     let committed = out.committed().len() as u64;
-    assert!(committed > 0 && committed < KEYS, "{committed}");
+    assert!(committed > 0 && committed < keys, "{committed}");
     drop(job);
     // Another parallelism: what has been emitted is known by range of the hash.
     local(3).run().unwrap();
-    assert_eq!(sorted(out.committed()), (0..KEYS).map(|key| (key, key)).collect::<Vec<_>>());
+    assert_eq!(sorted(out.committed()), (0..keys).map(|key| (key, key)).collect::<Vec<_>>());
 }

@@ -8,7 +8,7 @@
 use super::header::{Header, PARTS};
 use super::shared::Shared;
 use crate::checkpoint::{Action, Coordinator};
-use crate::error::{Cause, Failure};
+use crate::error::{Cause, Failure, StoreError};
 use crate::operator::{Committer, Part};
 use crate::page::FrozenPages;
 use crate::record::Record;
@@ -82,6 +82,7 @@ pub(crate) struct Coordination {
 pub(crate) struct Status {
     pub(crate) last: Option<CheckpointReport>,
     pub(crate) checkpoints: u64,
+    pub(crate) given_up: u64,
     pub(crate) checkpoint_bytes: u64,
     /// The job has come to its end.
     pub(crate) ended: bool,
@@ -165,22 +166,36 @@ impl Coordination {
                 self.snapshots.clear();
                 self.shared.request(epoch);
             }
-            Action::Abort(epoch) => {
-                self.snapshots.clear();
-                self.answer(epoch, &Err(format!("checkpoint {epoch} took longer than its time-out and was given up")));
-                self.shared.abort(epoch);
-            }
-            Action::Commit(epoch) => {
-                self.commit(epoch, now_ns)?;
-                self.machine.durable(epoch);
-                self.shared.close(epoch);
-            }
+            Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
+            Action::Commit(epoch) => match self.commit(epoch, now_ns) {
+                Ok(()) => {
+                    self.machine.durable(epoch);
+                    self.shared.close(epoch);
+                }
+                // The store is as it was: the job runs on, and the next epoch may find room.
+                Err(failure) if matches!(failure.cause, Cause::Store(StoreError::NoSpace { .. })) => {
+                    let reason = failure.to_string();
+                    match self.machine.declined(epoch) {
+                        Some(Action::Abort(_)) => self.give_up(epoch, &reason),
+                        _ => return Err(failure),
+                    }
+                }
+                Err(failure) => return Err(failure),
+            },
             Action::Fail(epoch) => {
                 let cause = Cause::LastCheckpoint(format!("epoch {epoch} was given up"));
                 return Err(Box::new(Failure::new(cause)));
             }
         }
         Ok(())
+    }
+
+    /// An epoch will not be: what tasks froze in it counts as changed again, prepared parts are kept (rule 2).
+    fn give_up(&mut self, epoch: u64, reason: &str) {
+        self.snapshots.clear();
+        self.status.given_up += 1;
+        self.answer(epoch, &Err(format!("checkpoint {epoch} was given up: {reason}")));
+        self.shared.abort(epoch);
     }
 
     /// Makes an epoch durable and publishes its parts.
@@ -214,7 +229,7 @@ impl Coordination {
     }
 
     /// Writes the snapshots of an epoch to the store, and says how many bytes.
-    fn write(&mut self, epoch: u64) -> Result<u64, crate::error::StoreError> {
+    fn write(&mut self, epoch: u64) -> Result<u64, StoreError> {
         let Some(store) = &mut self.store else { return Ok(0) };
         self.header.finished = self.running == 0;
         self.header.made_unix_ns = unix_ns();
@@ -225,10 +240,12 @@ impl Coordination {
         entries.append(&mut self.snapshots);
         entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(parts_entry));
         let mut checkpoint = Checkpoint { epoch, header, entries };
-        let stats = store.commit(&checkpoint)?;
-        // Final snapshots stand for their tasks from now on; their pages are durable and need no writing again.
+        let stats = store.commit(&checkpoint);
+        // Final snapshots stand for their tasks from now on.
         checkpoint.entries.truncate(finals);
         self.finals = checkpoint.entries;
+        let stats = stats?;
+        // Their pages are durable and need no writing again.
         for pages in self.finals.iter_mut().filter_map(|entry| entry.pages.as_mut()) {
             *pages = FrozenPages { changed: Vec::new(), freed: Vec::new(), full: false, ..*pages };
         }

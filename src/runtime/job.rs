@@ -47,6 +47,8 @@ pub struct Summary {
     pub checkpoints: u64,
     /// The epoch of the last of them.
     pub last_epoch: Option<u64>,
+    /// Checkpoints that were given up: out of time, or out of room.
+    pub given_up: u64,
     /// Bytes written for them.
     pub checkpoint_bytes: u64,
     /// The epoch that the job went on from.
@@ -196,6 +198,7 @@ impl Job {
             elapsed: Duration::from_nanos(meter.clock().now_ns()),
             first_record: meter.first_record_ns().map(Duration::from_nanos),
             checkpoints: status.checkpoints,
+            given_up: status.given_up,
             last_epoch: status.last.map(|last| last.epoch).or(self.restored),
             checkpoint_bytes: status.checkpoint_bytes,
             restored_epoch: self.restored,

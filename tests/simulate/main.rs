@@ -84,6 +84,9 @@ impl World {
             let call = self.disk.calls() + self.random.below(60);
             self.disk.at(call, Incident::Crash);
         }
+        // A disk that is full for a while declines checkpoints; the job runs on. The last one must find room.
+        let full = may_crash && self.random.one_in(4);
+        self.disk.full_above(full.then(|| self.disk.image().len() as u64));
         let steps = if may_crash { self.random.below(2500) } else { STUCK_AFTER };
         let outcome = self.start(&clock).and_then(|mut job| self.drive(&mut job, &clock, steps));
         match outcome {
