@@ -41,3 +41,27 @@ pub(crate) fn keep_off(workers: &[Option<CoreId>]) {
         let _ = sched_setaffinity(None, &set);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_does_not_exist_is_refused_without_a_panic() {
+        // On a thread of its own: a test that succeeded in pinning would pin its neighbours.
+        assert!(!std::thread::spawn(|| pin(CoreId { id: 1023 })).join().unwrap());
+    }
+
+    #[test]
+    fn cores_are_those_asked_for_or_all() {
+        let all = allowed_cores(&Config::new()).unwrap();
+        assert!(!all.is_empty());
+        let last = all.last().unwrap().unwrap();
+        assert_eq!(allowed_cores(&Config::new().cores([last.id])).unwrap(), [Some(last)]);
+        assert_eq!(allowed_cores(&Config::new().unpinned_workers(3)).unwrap(), [None; 3]);
+        assert!(matches!(
+            allowed_cores(&Config::new().cores([last.id, 1023])),
+            Err(BuildError::Core { core: 1023, .. })
+        ));
+    }
+}
