@@ -6,6 +6,7 @@
 //!    snapshot does not list the part any more, so nobody would rename it again.
 //! 4. After a restore the listed parts are committed again. One that has its final name already is done; one that has
 //!    neither name is an error. Then every pending part of this store is removed: it is not listed.
+//! 5. All parts of a folder have one format: who reads the folder in one of two would miss the rest.
 
 use super::folder::{Folder, check, foreign, io_error};
 use super::part_name::{PartName, Pending};
@@ -55,7 +56,7 @@ impl<T: Record> Sink for Files<T> {
         let folder = Folder::claim(&self.path, place)?;
         // What an earlier run in this process has left open is not of this one.
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        Ok(Box::new(FilesCommitter { folder, prepared: self.prepared.clone() }))
+        Ok(Box::new(FilesCommitter { folder, format: self.format, prepared: self.prepared.clone() }))
     }
 
     fn writer(&self, place: &Place, task: u32) -> Result<Self::Writer, ConnectorError> {
@@ -135,6 +136,7 @@ impl<T: Record> Writer for FilesWriter<T> {
 
 struct FilesCommitter {
     folder: Folder,
+    format: Format,
     prepared: Arc<Prepared>,
 }
 
@@ -147,6 +149,24 @@ impl FilesCommitter {
     fn paths(&self, name: &PartName) -> (PathBuf, PathBuf) {
         let folder = &self.folder;
         (folder.path.join(name.pending.name(&folder.store_id)), folder.path.join(name.committed()))
+    }
+
+    /// Rule 5.
+    fn check_format(&self, listed: &[Part]) -> Result<(), ConnectorError> {
+        let mut names = self.folder.committed()?;
+        for part in listed {
+            names.push(self.name(part)?.committed().into());
+        }
+        let extension = self.format.extension();
+        match names.iter().find(|name| Path::new(name).extension() != Some(extension.as_ref())) {
+            None => Ok(()),
+            Some(other) => {
+                let other = other.display();
+                let what =
+                    format!("it holds {other}, and {extension} is asked for now: go on with the format that was");
+                Err(foreign(&self.folder.path, what))
+            }
+        }
     }
 
     fn sync_part(&self, name: &PartName) -> Result<(), ConnectorError> {
@@ -190,6 +210,7 @@ fn exists(path: &Path) -> Result<bool, ConnectorError> {
 
 impl Committer for FilesCommitter {
     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError> {
+        self.check_format(listed)?;
         for part in listed {
             self.rename(&self.name(part)?)?;
         }

@@ -48,6 +48,8 @@ pub(super) fn foreign(path: &Path, reason: impl Into<String>) -> ConnectorError 
 
 const NOT_RESTORED: &str = "this output folder does not belong to the state folder that the job goes on from: \
     give it the folder of its first start, or start with a new state folder and a new output folder";
+const GONE: &str = "this output folder is missing, and the job goes on from a checkpoint: \
+    bring back the folder of its first start, or start with a new state folder";
 const NOT_FRESH: &str = "the job starts afresh, and this output folder holds parts already: \
     give it an empty folder, or the state folder that the parts were made with";
 
@@ -57,6 +59,9 @@ impl Folder {
         let store_id = place.store_id.ok_or_else(|| {
             foreign(path, "output that is exactly-once needs checkpoints: give the job a state folder")
         })?;
+        if place.restored && !path.try_exists().map_err(io_error(path, "find"))? {
+            return Err(foreign(path, GONE));
+        }
         make(path, place.sync)?;
         let id_path = path.join(ID_FILE);
         if !id_path.try_exists().map_err(io_error(&id_path, "open"))? {
@@ -89,9 +94,18 @@ impl Folder {
 
     /// The pending parts of this store.
     pub fn pending(&self) -> Result<Vec<PathBuf>, ConnectorError> {
+        let names = self.names(Kind::PendingOwn)?.into_iter();
+        Ok(names.map(|name| self.path.join(name)).collect())
+    }
+
+    /// The names of the committed parts.
+    pub fn committed(&self) -> Result<Vec<OsString>, ConnectorError> {
+        self.names(Kind::Committed)
+    }
+
+    fn names(&self, of: Kind) -> Result<Vec<OsString>, ConnectorError> {
         let names = names(&self.path)?.into_iter();
-        let own = names.filter(|name| kind(name.as_bytes(), &self.store_id) == Kind::PendingOwn);
-        Ok(own.map(|name| self.path.join(name)).collect())
+        Ok(names.filter(|name| kind(name.as_bytes(), &self.store_id) == of).collect())
     }
 }
 

@@ -18,7 +18,7 @@ impl<W> Writing<W> {
         Self { name, writer }
     }
 
-    fn call(&mut self, run: impl FnOnce(&mut W) -> Result<(), Failed>) -> Result<(), Failed> {
+    fn call<R>(&mut self, run: impl FnOnce(&mut W) -> Result<R, Failed>) -> Result<R, Failed> {
         blamed(&self.name, || run(&mut self.writer)).map_err(|failed| failed.at(&self.name))
     }
 }
@@ -61,7 +61,7 @@ impl<W: Writer> Stateful for Writing<W> {
         &self.name
     }
     fn freeze(&mut self, epoch: u64) -> Result<Frozen, Failed> {
-        let part = self.writer.prepare(epoch).map_err(|failed| failed.at(&self.name))?;
+        let part = self.call(|writer| writer.prepare(epoch))?;
         Ok(Frozen { entries: Vec::new(), part })
     }
     fn settle(&mut self, _: bool) {}

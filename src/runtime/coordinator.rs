@@ -6,9 +6,10 @@
 //! which publishes the listed parts again.
 
 use super::header::{Header, PARTS};
+use super::panics::caught;
 use super::shared::Shared;
 use crate::checkpoint::{Action, Coordinator};
-use crate::error::{Cause, Failure, StoreError};
+use crate::error::{Cause, ConnectorError, Failure, StoreError};
 use crate::operator::{Committer, Part};
 use crate::page::FrozenPages;
 use crate::record::Record;
@@ -56,6 +57,18 @@ pub(crate) struct SinkState {
     pub(crate) committer: Box<dyn Committer>,
     /// Prepared and not committed, of all epochs.
     pub(crate) uncommitted: Vec<Part>,
+}
+
+impl SinkState {
+    /// Has the committer do something with the parts that are not committed.
+    fn call(
+        &mut self,
+        epoch: u64,
+        run: impl FnOnce(&mut dyn Committer, &[Part]) -> Result<(), ConnectorError>,
+    ) -> Result<(), Box<Failure>> {
+        let done = caught(|| Ok(run(&mut *self.committer, &self.uncommitted)?));
+        done.map_err(|failed| Box::new(Failure { epoch: Some(epoch), ..*failed.at(&self.name).0 }))
+    }
 }
 
 pub(crate) struct Coordination {
@@ -200,19 +213,17 @@ impl Coordination {
 
     /// Makes an epoch durable and publishes its parts.
     fn commit(&mut self, epoch: u64, cut_at_ns: u64) -> Result<(), Box<Failure>> {
-        let placed = |failure: Failure| Box::new(Failure { epoch: Some(epoch), ..failure });
         let mut bytes = 0;
         if self.store.is_some() {
             for sink in &mut self.sinks {
-                let synced = sink.committer.sync(&sink.uncommitted);
-                synced.map_err(|error| placed(Failure::new(error).at(&sink.name)))?;
+                sink.call(epoch, |committer, parts| committer.sync(parts))?;
             }
-            bytes = self.write(epoch).map_err(|error| placed(Failure::new(error)))?;
+            let written = self.write(epoch);
+            bytes = written.map_err(|error| Box::new(Failure { epoch: Some(epoch), ..Failure::new(error) }))?;
         }
         self.shared.durable(epoch);
         for sink in &mut self.sinks {
-            let committed = sink.committer.commit(&sink.uncommitted);
-            committed.map_err(|error| placed(Failure::new(error).at(&sink.name)))?;
+            sink.call(epoch, |committer, parts| committer.commit(parts))?;
             sink.uncommitted.clear();
         }
         let now_ns = self.shared.meter.clock().now_ns();

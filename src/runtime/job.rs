@@ -1,12 +1,13 @@
 //! A job on threads of its own.
 
 use super::coordinator::{CheckpointReport, Coordination, Event, Status};
+use super::panics::caught;
 use super::pending::Pending;
 use super::shared::Shared;
 use super::task::Task;
 use super::{Config, Made, affinity, worker};
 use crate::channel::Idle;
-use crate::error::{Cause, Error, Failure};
+use crate::error::{Cause, Error, Failed, Failure};
 use core_affinity::CoreId;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,9 +82,10 @@ impl Job {
         let (shared, status) = (self.shared.clone(), self.status.clone());
         self.coordinator = Some(spawn("snapring-coord", move || {
             affinity::keep_off(&cores);
-            let result = coordinate(coordination, &status);
+            // Whatever happens, the workers get to know that nobody listens any more.
+            let result = caught(|| coordinate(coordination, &status).map_err(Failed));
             shared.stop();
-            result
+            result.map_err(|Failed(failure)| failure)
         })?);
         Ok(())
     }

@@ -51,9 +51,10 @@ impl Local {
             Ok(_) if self.over => Ok(Progress::Done),
             Ok(progress) => Ok(self.after(progress)),
             Err(failure) => {
-                self.shared.stop();
-                self.tasks.clear();
                 self.over = true;
+                self.shared.stop();
+                // The first failure is the one to report, whatever else goes wrong now.
+                self.tasks.drain(..).for_each(|task| drop(task.leave()));
                 Err(Error::Job(failure))
             }
         }
@@ -105,8 +106,8 @@ impl Local {
         if progress != Progress::Done {
             return Ok(progress);
         }
-        self.tasks.remove(index);
         self.next = index;
+        self.tasks.remove(index).leave()?;
         Ok(Progress::Made)
     }
 

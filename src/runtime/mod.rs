@@ -8,6 +8,7 @@ mod entry;
 mod header;
 mod job;
 mod local;
+mod panics;
 mod pending;
 mod reading;
 mod shared;

@@ -9,12 +9,12 @@
 //!   final snapshot goes to the coordinator before End goes to its consumers.
 
 use super::coordinator::{Event, TaskSnapshot};
+use super::panics::caught;
 use super::shared::Shared;
 use crate::checkpoint::{Aligned, Cut};
 use crate::error::{Cause, Failed, Failure};
 use crate::marks::Mark;
-use crate::operator::{Link, Progress, Visit, take_blamed};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::operator::{Link, Progress, Visit};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -85,24 +85,25 @@ impl Task {
 
     /// One step. A panic of user code becomes a failure; both name the place.
     pub(crate) fn step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Box<Failure>> {
-        let result = catch_unwind(AssertUnwindSafe(|| self.try_step(shared, events)));
-        let failed = match result {
-            Ok(Ok(progress)) => return Ok(progress),
-            Ok(Err(failed)) => failed,
-            Err(panic) => {
-                let cause = Cause::Panic(message_of(&*panic));
-                let failure = Failure::new(cause);
-                Failed(Box::new(match take_blamed() {
-                    Some(name) => failure.at(&name),
-                    None => failure,
-                }))
-            }
-        };
+        caught(|| self.try_step(shared, events)).map_err(|failed| self.placed(failed))
+    }
+
+    /// It is done, and lets go of what it was made of: that is user code too.
+    pub(crate) fn leave(self) -> Result<(), Box<Failure>> {
+        let Self { name, index, body, .. } = self;
+        let dropped = caught(|| {
+            drop(body);
+            Ok(())
+        });
+        dropped.map_err(|failed| Box::new(Failure { task: Some(index), ..*failed.at(&name).0 }))
+    }
+
+    fn placed(&self, failed: Failed) -> Box<Failure> {
         let mut failure = failed.at(&self.name).0;
         failure.task.get_or_insert(self.index);
         failure.epoch.get_or_insert(self.cut.frozen() + 1);
         failure.record.get_or_insert(self.taken);
-        Err(failure)
+        failure
     }
 
     /// The task has failed, and the reason is known: tells all neighbours.
@@ -227,10 +228,4 @@ impl Task {
         // Nobody listens any more only when the job is being stopped.
         let _ = events.send(event);
     }
-}
-
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "with a value that is no text".to_owned())
 }

@@ -22,28 +22,32 @@ pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>
 /// One pass over the tasks: whether any of them did something.
 fn duty_cycle(tasks: &mut Vec<Task>, shared: &Shared, events: &Sender<Event>) -> bool {
     let mut made = false;
-    let mut failed = false;
-    tasks.retain_mut(|task| {
-        if failed {
-            return true;
-        }
+    let mut at = 0;
+    // The reason first, then the word, then the rings: whoever meets one of those finds the word, and the coordinator the
+    // reason.
+    let fail = |failure| {
+        let _ = events.send(Event::Failed(failure));
+        shared.stop();
+    };
+    while let Some(task) = tasks.get_mut(at) {
         match task.step(shared, events) {
-            Ok(Progress::Made) => made = true,
-            Ok(Progress::None) => {}
             Ok(Progress::Done) => {
                 made = true;
-                return false;
+                if let Err(failure) = tasks.remove(at).leave() {
+                    fail(failure);
+                    break;
+                }
+            }
+            Ok(progress) => {
+                made |= progress == Progress::Made;
+                at += 1;
             }
             Err(failure) => {
-                // The reason first, then the word, then the rings: whoever meets one of those finds the word, and the
-                // coordinator the reason.
-                let _ = events.send(Event::Failed(failure));
-                shared.stop();
+                fail(failure);
                 task.poison();
-                failed = true;
+                break;
             }
         }
-        true
-    });
+    }
     made
 }

@@ -68,7 +68,7 @@ impl Inputs {
         let mut then: Vec<&Piece> = pieces.iter().filter(|piece| piece.start == 0).collect();
         let mut now = Vec::new();
         for given in &self.paths {
-            let path = piece::absolute(given)?;
+            let path = piece::absolute(given).map_err(|error| gone(error, given))?;
             let Some(at) = then.iter().position(|piece| piece.path == path) else {
                 return Err(changed(given, "it is among the inputs now and was not then"));
             };

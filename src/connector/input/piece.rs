@@ -17,7 +17,7 @@ const FINGERPRINT_BYTES: u64 = 64 << 10;
 /// What a split's descriptor says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::connector) struct Piece {
-    /// Absolute, so that the same input is recognized from another working directory.
+    /// By [`absolute`], so that the same input is recognized from another working directory.
     pub path: PathBuf,
     /// Of the file, compressed or not.
     pub file_bytes: u64,
@@ -31,9 +31,15 @@ pub(in crate::connector) struct Piece {
     pub end: u64,
 }
 
-/// The path that two ways to write the same path have in common. Links are not followed.
+/// The path that two ways to write the same path have in common: that of the real folder, then the name in it. A name
+/// that is a link is not followed: it may be set on another file while the input stays the same in name.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, ConnectorError> {
-    std::path::absolute(path).map_err(|error| ConnectorError::Io { path: path.to_owned(), action: "find", error })
+    let failed = |error| ConnectorError::Io { path: path.to_owned(), action: "find", error };
+    let path = std::path::absolute(path).map_err(failed)?;
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok(folder.canonicalize().map_err(failed)?.join(name)),
+        _ => Ok(path),
+    }
 }
 
 impl Piece {

@@ -98,6 +98,31 @@ fn a_folder_belongs_to_one_store_and_to_one_job_at_a_time() {
 }
 
 #[test]
+fn a_missing_folder_is_not_made_anew_for_a_job_that_goes_on() {
+    let root = TempDir::new().unwrap();
+    let sink = Csv::<u64>::exactly_once(root.path().join("gone")).unwrap();
+    assert!(reason(sink.claim(&place(1, true, 2))).contains("missing"));
+    assert!(std::fs::read_dir(root.path()).unwrap().next().is_none());
+}
+
+#[test]
+fn a_folder_holds_one_format() {
+    let folder = TempDir::new().unwrap();
+    let csv = Csv::<u64>::exactly_once(folder.path()).unwrap();
+    let json = JsonLines::<u64>::exactly_once(folder.path()).unwrap();
+    let mut committer = csv.claim(&place(1, false, 1)).unwrap();
+    let part = prepare(&csv, &place(1, false, 1), 0, 1);
+    drop(committer);
+    let recover = |listed: &[Part]| json.claim(&place(1, true, 2)).unwrap().recover(listed);
+    assert!(reason(recover(std::slice::from_ref(&part))).contains("part-0000000001-0000-0001.csv"));
+    committer = csv.claim(&place(1, true, 2)).unwrap();
+    committer.recover(&[part]).unwrap();
+    drop(committer);
+    assert!(reason(recover(&[])).contains("go on with the format"));
+    assert_eq!(names(folder.path()), ["part-0000000001-0000-0001.csv"]);
+}
+
+#[test]
 fn a_fresh_job_takes_its_own_pending_parts_away_but_nobody_elses() {
     let folder = TempDir::new().unwrap();
     let sink = Csv::<u64>::exactly_once(folder.path()).unwrap();

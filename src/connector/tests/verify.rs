@@ -52,6 +52,19 @@ fn a_relative_path_is_the_same_input_as_an_absolute_one() {
     let splits = Lines::open("Cargo.toml").unwrap().splits().unwrap();
     assert_eq!(splits[0].name.split('[').next(), Some("Cargo.toml"));
     Lines::open(here.join("Cargo.toml")).unwrap().verify(&splits).unwrap();
+    Lines::open("src/../Cargo.toml").unwrap().verify(&splits).unwrap();
+}
+
+#[test]
+fn a_way_through_a_linked_folder_is_the_same_input_and_a_link_to_the_file_another() {
+    let folder = TempDir::new().unwrap();
+    let path = file(&folder, "one", b"a\n");
+    let splits = Lines::open(&path).unwrap().splits().unwrap();
+    let (linked, link) = (folder.path().join("linked"), folder.path().join("link"));
+    std::os::unix::fs::symlink(folder.path(), &linked).unwrap();
+    Lines::open(linked.join("one")).unwrap().verify(&splits).unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(refused(&[link], &splits).contains("not then"));
 }
 
 #[test]

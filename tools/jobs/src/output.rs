@@ -1,11 +1,10 @@
 //! Where a job's results go. A job draws its dataflow up to its results; the rest is the same for all of them.
 
-use snapring::connector::Format;
+use snapring::connector::{Discard, Format};
 use snapring::dataflow::Stream;
-use snapring::error::{ConnectorError, Failed};
-use snapring::operator::{Committer, Part, Place, Sink, Stage, Writer};
+use snapring::error::ConnectorError;
+use snapring::operator::Stage;
 use snapring::record::Record;
-use std::marker::PhantomData;
 use std::path::PathBuf;
 
 /// Where results go.
@@ -31,55 +30,8 @@ impl Output {
         match self {
             Self::Folder(folder, format) => results.sink(name, format.exactly_once(folder)?),
             Self::Stdout(format) => results.sink(name, format.stdout()),
-            Self::Nowhere => results.sink(name, Nowhere(PhantomData)),
+            Self::Nowhere => results.sink(name, Discard::new()),
         }
-        Ok(())
-    }
-}
-
-/// A sink that drops what arrives.
-struct Nowhere<T>(PhantomData<fn(T)>);
-
-impl<T: Record> Sink for Nowhere<T> {
-    type In = T;
-    type Writer = Self;
-
-    fn exactly_once(&self) -> bool {
-        false
-    }
-
-    fn claim(&self, _: &Place) -> Result<Box<dyn Committer>, ConnectorError> {
-        Ok(Box::new(Self(PhantomData)))
-    }
-
-    fn writer(&self, _: &Place, _: u32) -> Result<Self, ConnectorError> {
-        Ok(Self(PhantomData))
-    }
-}
-
-impl<T: Record> Writer for Nowhere<T> {
-    type In = T;
-
-    fn write(&mut self, record: T) -> Result<(), Failed> {
-        std::hint::black_box(record);
-        Ok(())
-    }
-
-    fn prepare(&mut self, _: u64) -> Result<Option<Part>, Failed> {
-        Ok(None)
-    }
-}
-
-impl<T> Committer for Nowhere<T> {
-    fn recover(&mut self, _: &[Part]) -> Result<(), ConnectorError> {
-        Ok(())
-    }
-
-    fn sync(&mut self, _: &[Part]) -> Result<(), ConnectorError> {
-        Ok(())
-    }
-
-    fn commit(&mut self, _: &[Part]) -> Result<(), ConnectorError> {
         Ok(())
     }
 }

@@ -15,8 +15,8 @@ pub struct Flight {
     pub dest: Text<14>,
     /// The time of departure, `hmm`; a cancelled flight has none.
     pub dep_time: Option<u16>,
-    /// Minutes behind the schedule; negative: ahead of it.
-    pub dep_delay: Option<i64>,
+    /// Minutes behind the schedule; negative: ahead of it. Four billion of them do not overflow the sum.
+    pub dep_delay: Option<i32>,
 }
 
 /// A route after one more flight.
@@ -46,7 +46,7 @@ impl Totals {
     fn add(&mut self, flight: Flight) {
         self.n += 1;
         self.cancelled += u64::from(flight.dep_time.is_none());
-        self.delay_sum_min += flight.dep_delay.unwrap_or(0);
+        self.delay_sum_min += i64::from(flight.dep_delay.unwrap_or(0));
     }
 }
 

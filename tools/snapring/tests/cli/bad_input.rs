@@ -35,7 +35,13 @@ fn a_wrong_header_says_what_is_missing() {
 #[test]
 fn a_malformed_line_is_named() {
     let room = Room::new();
-    for (row, what) in [("517,late,EWR,IAH", "late"), ("517,2,EWR", "3"), ("517,2,EWR,IAH,x", "5")] {
+    let rows = [
+        ("517,late,EWR,IAH", "late"),
+        ("517,9223372036854775807,EWR,IAH", "9223372036854775807"),
+        ("517,2,EWR", "3"),
+        ("517,2,EWR,IAH,x", "5"),
+    ];
+    for (row, what) in rows {
         let input = room.file("f.csv", format!("{HEADER}517,2,EWR,IAH\n{row}\n517,2,EWR,IAH\n"));
         run(["run", "routes", "--input", &input])
             .exits(1, &["f.csv:3", what, "operator `flights`, task 0, epoch 1, record 2"]);
