@@ -46,7 +46,7 @@ impl Directory {
     #[inline]
     pub fn bucket_of(&self, hash: u64) -> PageId {
         let at = (hash >> self.shift).wrapping_sub(self.first) as usize;
-        self.buckets.get(at).copied().unwrap_or_else(|| wrong_task())
+        self.buckets.get(at).copied().unwrap_or_else(wrong_task)
     }
 
     /// Points all hashes of a prefix to a bucket. Says whether there were only holes before.
