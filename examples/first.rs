@@ -4,10 +4,7 @@
 //! finished there is nothing left to do: remove `target/first` to begin anew.
 
 use snapring::connector::Csv;
-use snapring::dataflow::Dataflow;
-use snapring::error::Error;
-use snapring::record::{Record, Text};
-use snapring::runtime::{Checkpoints, Config};
+use snapring::{Checkpoints, Config, Dataflow, Record, Text};
 use std::time::Duration;
 
 #[derive(Record)]
@@ -17,7 +14,7 @@ struct Flight {
     dep_delay: Option<i64>, // minutes; a cancelled flight has none
 }
 
-fn main() -> Result<(), Error> {
+fn main() -> Result<(), snapring::Error> {
     let flow = Dataflow::new("delays");
     flow.source("flights", Csv::<Flight>::open("tests/data/flights-2013-01.csv.gz")?.na("NA"))
         .filter(|flight| flight.dest != "BOS")

@@ -6,9 +6,7 @@
 //!
 //! ```
 //! use snapring::connector::{Collect, Items};
-//! use snapring::dataflow::Dataflow;
-//! use snapring::record::Record;
-//! use snapring::runtime::Config;
+//! use snapring::{Config, Dataflow, Record};
 //!
 //! #[derive(Clone, Record)]
 //! struct Order {
@@ -32,7 +30,7 @@
 //!
 //! flow.start(Config::new().unpinned_workers(1))?.wait()?;
 //! assert_eq!(balances.take(), [(1, 40), (1, 42)]);
-//! # Ok::<(), snapring::error::Error>(())
+//! # Ok::<(), snapring::Error>(())
 //! ```
 //!
 //! # What is promised
@@ -77,6 +75,13 @@ pub mod runtime;
 pub mod snapshot;
 pub mod state;
 mod sync;
+
+// What most programs name; connectors are in a module of their own.
+pub use dataflow::{Dataflow, KeyedStream, Stream};
+pub use error::Error;
+pub use operator::Stage;
+pub use record::{Record, Text};
+pub use runtime::{Checkpoints, Config, Job, StageConfig};
 
 /// The example in the README is compiled like any other.
 #[cfg(doctest)]

@@ -168,6 +168,10 @@ fn what_is_drawn_or_configured_wrongly_is_said_before_anything_runs() {
     has(message(&fine, config(1).parallelism(0)), "parallelism");
     has(message(&fine, Config::new().cores([100_000])), "core 100000 is not allowed");
     has(message(&fine, config(1).stage("missing", StageConfig::new())), "`missing`");
+    has(
+        message(&fine, config(1).stage("numbers", StageConfig::new().cores([9]))),
+        "core 9, which is not one of the job's",
+    );
     has(message(&fine, config(1).checkpoints(Checkpoints::on_demand())), ".to(");
     let other = Dataflow::new("other");
     let two = |flow: &Dataflow| {

@@ -5,6 +5,7 @@ use super::stream::Stream;
 use crate::graph::Keeps;
 use crate::operator::{Closure, Counting, Fold, FromInitial, KeyOf, Operating, Out, Reducing, Step};
 use crate::record::Record;
+use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -13,6 +14,12 @@ use std::sync::Arc;
 pub struct KeyedStream<T, B> {
     stream: Stream<T>,
     key: Closure<B>,
+}
+
+impl<T, B> fmt::Debug for KeyedStream<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedStream").finish_non_exhaustive()
+    }
 }
 
 impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {

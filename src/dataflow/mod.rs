@@ -15,6 +15,7 @@ use crate::operator::Source;
 use crate::runtime::{Config, Job, Local, Reading};
 use drawing::{Drawing, SourceDrawn, named};
 use std::cell::RefCell;
+use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,6 +23,12 @@ use std::sync::Arc;
 /// A dataflow under the pen.
 pub struct Dataflow {
     drawing: Rc<RefCell<Drawing>>,
+}
+
+impl fmt::Debug for Dataflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dataflow").field("graph", &self.drawing.borrow().graph).finish_non_exhaustive()
+    }
 }
 
 impl Dataflow {

@@ -95,13 +95,13 @@ fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
 
 /// What the configuration says about the layout, for one worker on each of `cores`.
 fn settings(config: &Config, cores: &[usize]) -> Result<Settings, BuildError> {
-    let allowed = || cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-    let worker_of = |core: &usize| {
-        let worker = cores.iter().position(|other| other == core);
-        worker.ok_or_else(|| BuildError::Core { core: *core, allowed: allowed() })
+    let of_job = || cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let worker_of = |stage: &String, core: usize| {
+        let worker = cores.iter().position(|other| *other == core);
+        worker.ok_or_else(|| BuildError::StageCore { stage: stage.clone(), core, cores: of_job() })
     };
     let stage = |(name, stage): (&String, &StageConfig)| {
-        let workers = stage.cores.iter().map(worker_of).collect::<Result<_, _>>()?;
+        let workers = stage.cores.iter().map(|core| worker_of(name, *core)).collect::<Result<_, _>>()?;
         Ok((name.clone(), (stage.parallelism, workers)))
     };
     Ok(Settings {

@@ -13,6 +13,7 @@ use crate::operator::{
 use crate::record::Record;
 use crate::runtime::Entry;
 use std::cell::RefCell;
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
@@ -30,6 +31,13 @@ pub struct Stream<T, C = Start<T>> {
     /// Fused operators that are not in the drawing yet.
     operators: Vec<Operator>,
     types: PhantomData<fn() -> T>,
+}
+
+impl<T, C> fmt::Debug for Stream<T, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fused: Vec<&str> = self.operators.iter().map(|operator| operator.name.as_str()).collect();
+        f.debug_struct("Stream").field("fused", &fused).finish_non_exhaustive()
+    }
 }
 
 impl<T: Send + 'static> Stream<T> {
@@ -172,10 +180,14 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
     }
 }
 
-impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
+// `T: Record` stands at each method: stood it here, the compiler would miss the method and not say what is no record.
+impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
     /// Begins a stage of its own, behind a ring: configuration can give it its own parallelism and cores.
     #[track_caller]
-    pub fn stage(self, name: &str) -> Stream<T> {
+    pub fn stage(self, name: &str) -> Stream<T>
+    where
+        T: Record,
+    {
         let first = named(name, "stage", Location::caller(), Keeps::Nothing);
         let drawing = self.drawing.clone();
         let entry = RingEntry::draw::<T>(&drawing, first);
@@ -185,7 +197,10 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
 
     /// The records of both streams, in no particular order between them.
     #[track_caller]
-    pub fn merge<D: Stage<Out = T>>(self, other: Stream<T, D>) -> Stream<T> {
+    pub fn merge<D: Stage<Out = T>>(self, other: Stream<T, D>) -> Stream<T>
+    where
+        T: Record,
+    {
         let first = unnamed("merge", Location::caller());
         let drawing = self.drawing.clone();
         let same = Rc::ptr_eq(&drawing, &other.drawing);
@@ -204,6 +219,7 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
     #[track_caller]
     pub fn key_by<K, F>(self, key: F) -> KeyedStream<T, Computed<F>>
     where
+        T: Record,
         K: Record,
         F: Fn(&T) -> K + Send + Sync + 'static,
     {
@@ -214,13 +230,17 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
     #[track_caller]
     pub fn key_by_ref<K, F>(self, key: F) -> KeyedStream<T, Borrowed<F>>
     where
+        T: Record,
         K: Record + Clone,
         F: Fn(&T) -> &K + Send + Sync + 'static,
     {
         self.keyed(Borrowed(key), unnamed("key_by_ref", Location::caller()))
     }
 
-    fn keyed<B: KeyOf<T>>(self, key: B, operator: Operator) -> KeyedStream<T, B> {
+    fn keyed<B: KeyOf<T>>(self, key: B, operator: Operator) -> KeyedStream<T, B>
+    where
+        T: Record,
+    {
         let key = Closure::new(operator.name.as_str().into(), key);
         let drawing = self.drawing.clone();
         let entry = RingEntry::draw::<T>(&drawing, operator);
@@ -238,7 +258,9 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
         to: &RingEntry,
         route: Route,
         make_route: impl Fn(&Build<'_>) -> R + 'static,
-    ) {
+    ) where
+        T: Record,
+    {
         let Self { drawing, port, stages, operators, .. } = self;
         let mut draw = drawing.borrow_mut();
         draw.operators(port, operators);

@@ -8,9 +8,9 @@ pub enum BuildError {
     #[error("dataflow `{0}` is empty: draw at least one source and one sink")]
     Empty(String),
     /// A stream that nothing reads.
-    #[error("nothing reads the output of operator `{operator}`: end the stream with `.sink(…)`")]
+    #[error("the stream that begins at operator `{operator}` ends nowhere: end it with `.sink(…)`")]
     Unread {
-        /// The operator whose output it is.
+        /// The operator that it begins at: a source, a stage, a fork, or one with state.
         operator: String,
     },
     /// Two operators with one name.
@@ -32,7 +32,7 @@ pub enum BuildError {
         place: String,
     },
     /// A configured stage that is not drawn.
-    #[error("the configuration names stage `{name}`, which dataflow does not have; its stages are: {known}")]
+    #[error("the configuration names stage `{name}`, which the dataflow does not have; its stages are: {known}")]
     UnknownStage {
         /// The name.
         name: String,
@@ -64,6 +64,16 @@ pub enum BuildError {
     /// Checkpoints without a place.
     #[error("checkpoints are configured but have no place: add `.to(\"some/folder\")`")]
     NoStateFolder,
+    /// A stage on a core without a worker.
+    #[error("stage `{stage}` is to run on core {core}, which is not one of the job's; those are: {cores}")]
+    StageCore {
+        /// The stage.
+        stage: String,
+        /// The core asked for.
+        core: usize,
+        /// The cores of the job.
+        cores: String,
+    },
     /// A core that this process may not use.
     #[error("core {core} is not allowed to this process; allowed are: {allowed}")]
     Core {

@@ -21,6 +21,11 @@ pub struct Place {
 }
 
 /// Where results leave.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a sink",
+    note = "to write text, name the form and the way: `Csv::exactly_once(folder)`, `JsonLines::stdout()` …",
+    note = "for a look at results: `Collect::new()`; the module `snapring::connector` lists all sinks"
+)]
 pub trait Sink: Send + Sync + 'static {
     /// What it takes.
     type In: Record;

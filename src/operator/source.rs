@@ -17,6 +17,10 @@ pub struct Split {
 }
 
 /// An input that can be read again from any offset that it has given out.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a source",
+    note = "for records that are there already: `Items::new(records)`; the module `snapring::connector` lists all sources"
+)]
 pub trait Source: Send + Sync + 'static {
     /// What it gives.
     type Item: Record;

@@ -107,7 +107,7 @@ pub const DEPTH_MAX: usize = 64;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a record",
     label = "cannot travel through a dataflow or be kept in its state",
-    note = "for a type of your own: `#[derive(snapring::record::Record)]`",
+    note = "for a type of your own: `#[derive(snapring::Record)]`",
     note = "records own their data: instead of `&str` take `String` or `Text<N>`, instead of a slice `Vec` or an array"
 )]
 pub trait Record: Sized + Send + 'static {

@@ -9,6 +9,7 @@ use super::{Config, Made, affinity, worker};
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failed, Failure};
 use core_affinity::CoreId;
+use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -56,6 +57,15 @@ pub struct Summary {
     pub restored_epoch: Option<u64>,
     /// The state folder held a finished job: nothing was left to do.
     pub finished_before: bool,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("progress", &self.progress())
+            .field("restored_epoch", &self.restored)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Job {

@@ -8,6 +8,7 @@ use super::task::Task;
 use super::{JobProgress, Made};
 use crate::error::{Error, Failure};
 use crate::operator::Progress;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -24,6 +25,15 @@ pub struct Local {
     random: Option<SplitMix>,
     restored: Option<u64>,
     over: bool,
+}
+
+impl fmt::Debug for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local")
+            .field("progress", &self.progress())
+            .field("restored_epoch", &self.restored)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Local {

@@ -53,7 +53,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub input: Vec<PathBuf>,
 
-    /// Write results into files in this folder, each exactly once however often the job is killed and run again
+    /// Write results into files in this folder, each exactly once however often the job is killed and run again; needs
+    /// --state
     #[arg(long, value_name = "DIR", requires = "state")]
     pub output: Option<PathBuf>,
 
