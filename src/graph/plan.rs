@@ -44,13 +44,13 @@ pub struct TaskPlan {
     pub worker: usize,
 }
 
-/// Hash keys fall into this many groups; more tasks than that would have nothing to do.
-const TASKS_MAX: u32 = 1024;
+/// A repartition has a ring from each task to each: their number grows with the square.
+const TASKS_MAX: u32 = 256;
 
 /// Lays out a validated graph.
 ///
 /// # Errors
-/// A stage that is not drawn, a parallelism that is not between 1 and 1024, or no worker.
+/// A stage that is not drawn, a parallelism that is not between 1 and 256, or no worker.
 pub fn plan(graph: &Graph, settings: &Settings) -> Result<Plan, BuildError> {
     if settings.workers == 0 {
         return Err(setting("the number of workers", "at least 1", 0));
