@@ -17,8 +17,8 @@ pub use restore::RestoreError;
 pub use state::{PoolExhausted, StateError};
 pub use store::StoreError;
 
-/// Whatever stopped a job, or kept it from starting.
-#[derive(Debug, thiserror::Error)]
+/// Whatever stopped a job, or kept it from starting. Its `Debug` is its `Display`: a `main` that returns it says what to do.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The drawing or the configuration is wrong.
@@ -36,6 +36,12 @@ pub enum Error {
     /// The job failed while it ran.
     #[error("{0}")]
     Job(Box<Failure>),
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<Failed> for Error {

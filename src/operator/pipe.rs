@@ -202,3 +202,87 @@ impl<T: Send + Clone> Link for Branches<T> {
         self.0.iter_mut().try_for_each(|branch| branch.next.visit(visit))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// A pipe that writes down what it is told.
+    struct Fake {
+        log: Arc<Mutex<String>>,
+        name: char,
+        is_full: bool,
+        /// So many portions are still to come.
+        portions: u32,
+    }
+
+    impl Fake {
+        fn note(&self, what: &str) {
+            self.log.lock().unwrap().push_str(&format!("{}{what} ", self.name));
+        }
+    }
+
+    impl Link for Fake {
+        fn flush(&mut self) -> bool {
+            self.note("flush");
+            !self.is_full
+        }
+        fn is_broken(&self) -> bool {
+            self.portions == 0
+        }
+        fn poison(&mut self) {
+            self.note("poison");
+        }
+        fn publish(&mut self) -> Result<(), Failed> {
+            self.note("publish");
+            Ok(())
+        }
+        fn mark(&mut self, _: Mark) {
+            self.note("mark");
+        }
+        fn end(&mut self) -> Result<Progress, Failed> {
+            if self.portions == 0 {
+                return Ok(Progress::Done);
+            }
+            self.note("portion");
+            self.portions -= 1;
+            Ok(Progress::Made)
+        }
+        fn visit(&mut self, _: &mut Visit<'_>) -> Result<(), Failed> {
+            self.note("visit");
+            Ok(())
+        }
+    }
+
+    impl Pipe<u8> for Fake {
+        fn batch(&mut self, records: &mut Records<'_, u8>) -> Result<(), Failed> {
+            self.note(&records.count().to_string());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn whatever_is_said_reaches_every_branch() {
+        let log = Arc::<Mutex<String>>::default();
+        let branch = |name, is_full, portions| {
+            Out::new(4, Box::new(Fake { log: log.clone(), name, is_full, portions }) as Box<dyn Pipe<u8>>)
+        };
+        let mut branches = Branches(vec![branch('a', true, 1), branch('b', false, 2)]);
+        let heard = || std::mem::take(&mut *log.lock().unwrap());
+        branches.emit(1).unwrap();
+        branches.batch_over().unwrap();
+        assert_eq!(heard(), "a1 b1 ");
+        assert!(!branches.flush(), "one is full");
+        assert_eq!(heard(), "aflush bflush ");
+        branches.publish().unwrap();
+        branches.mark(Mark::End);
+        branches.visit(&mut |_| Ok(())).unwrap();
+        branches.poison();
+        assert_eq!(heard(), "apublish bpublish amark bmark avisit bvisit apoison bpoison ");
+        assert!(!branches.is_broken());
+        while branches.end().unwrap() != Progress::Done {}
+        assert_eq!(heard(), "aportion bportion bportion ");
+        assert!(branches.is_broken());
+    }
+}

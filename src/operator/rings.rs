@@ -106,3 +106,26 @@ impl<T: Send, R: PickLane<T>> Link for Rings<T, R> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_turn_gives_each_lane_a_batch() {
+        let mut route = InTurn::new(1, 2);
+        let mut lanes = |count| (0..count).map(|_| route.lane(&(), 3)).collect::<Vec<_>>();
+        assert_eq!(lanes(7), [1, 1, 2, 2, 0, 0, 1]);
+        PickLane::<()>::turn(&mut route);
+        assert_eq!((route.lane(&(), 3), route.lane(&(), 1)), (2, 0), "a batch that has gone is not filled up");
+    }
+
+    #[test]
+    fn by_key_goes_to_the_task_that_owns_the_hash() {
+        let mut route = ByKey(|hash: &u64| *hash);
+        for hash in (0..64).map(|number: u64| number << 58 | number) {
+            let lane = route.lane(&hash, 5) as u32;
+            assert!(crate::state::range_of(lane, 5).contains(hash), "{hash:x}");
+        }
+    }
+}

@@ -57,3 +57,20 @@ impl Header {
 
 /// Any number does, as long as it stays the same: it is kept in the snapshot.
 const HASH_SEED: u64 = 0x5eed_0f5a_a9f1_4e67;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_start_has_a_number_of_its_own() {
+        let mut header = Header::fresh("job");
+        for attempt in 1..4 {
+            assert_eq!((header.attempt, header.finished), (attempt, false));
+            let mut bytes = Vec::new();
+            header.encode(&mut bytes);
+            header = Header::read(&bytes, "job").unwrap();
+        }
+        assert!(Header::read(&[], "job").is_err());
+    }
+}

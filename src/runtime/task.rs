@@ -159,6 +159,7 @@ impl Task {
                     self.phase = Phase::Emitting;
                 }
             }
+            // No operator tells the time of events yet.
             Took::Mark(_, Mark::Watermark(_)) => {}
             Took::Ended => self.phase = Phase::Emitting,
             Took::Nothing => {

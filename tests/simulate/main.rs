@@ -34,6 +34,8 @@ struct World {
     steps: Vec<Step>,
     /// Crashes take what was not synced, or only the process dies.
     power_fails: bool,
+    /// The newest epoch that was reported as durable: no crash may take it.
+    promised: u64,
     seen: Seen,
 }
 
@@ -48,7 +50,8 @@ impl World {
         let mut random = Random::new(seed);
         let steps = recipe::random(&mut random);
         let sinks = steps.iter().filter(|step| matches!(step, Step::Sink)).map(|_| Memory::new()).collect();
-        Self { power_fails: random.one_in(2), random, disk: SimDisk::new(), sinks, steps, seen: Seen::default() }
+        let power_fails = random.one_in(2);
+        Self { random, disk: SimDisk::new(), sinks, steps, power_fails, promised: 0, seen: Seen::default() }
     }
 
     fn config(&mut self, clock: &Arc<AtomicU64>) -> Result<Config, Error> {
@@ -100,26 +103,42 @@ impl World {
         let config = self.config(clock)?;
         let job = recipe::draw(&self.steps, &self.sinks).into_local(config)?;
         self.seen.restores += u64::from(job.restored_epoch().is_some());
+        assert!(job.restored_epoch().unwrap_or(0) >= self.promised, "epoch {} was promised", self.promised);
         Ok(job)
     }
 
     fn drive(&mut self, job: &mut Local, clock: &AtomicU64, steps: u64) -> Result<Outcome, Error> {
+        // A job whose epochs come from nobody but the clock, if at all, must come to its end as well.
+        let asks = !self.random.one_in(3);
         let mut asked: Option<Pending> = None;
         for _ in 0..steps {
             clock.fetch_add(self.random.below(3), Ordering::Relaxed);
-            if job.step()? == Progress::Done {
+            let stepped = job.step();
+            // An answer given before a crash, in the same step even, holds after it.
+            asked = asked.and_then(|pending| self.hear(pending));
+            if stepped? == Progress::Done {
+                assert!(asked.is_none(), "the job is over, and whoever asked for a checkpoint hears nothing");
                 return Ok(Outcome::Finished);
             }
-            match asked.take().map(|pending| (pending.try_wait(), pending)) {
-                None if self.random.one_in(100) => asked = Some(job.checkpoint()?),
-                None => {}
-                Some((Ok(None), pending)) => asked = Some(pending),
-                Some((Ok(Some(_)), _)) => self.seen.durable += 1,
-                Some((Err(_), _)) => self.seen.given_up += 1,
+            if asks && asked.is_none() && self.random.one_in(70) {
+                asked = Some(job.checkpoint()?);
             }
         }
         assert!(steps < STUCK_AFTER, "the job is stuck");
         Ok(Outcome::Crashed)
+    }
+
+    /// Takes the answer, if there is one.
+    fn hear(&mut self, pending: Pending) -> Option<Pending> {
+        match pending.try_wait() {
+            Ok(None) => return Some(pending),
+            Ok(Some(report)) => {
+                self.promised = report.epoch;
+                self.seen.durable += 1;
+            }
+            Err(_) => self.seen.given_up += 1,
+        }
+        None
     }
 
     fn crash(&mut self) {

@@ -56,7 +56,7 @@ pub fn random(random: &mut Random) -> Vec<Step> {
         steps.push(Step::Source { number, events, splits, keys: random.between(1, 20) });
     }
     let mut open = sources;
-    for _ in 0..random.between(1, 9) {
+    for _ in 0..random.between(0, 9) {
         let step = match random.below(12) {
             0 => Step::Map,
             1 => Step::Filter,

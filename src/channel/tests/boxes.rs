@@ -58,6 +58,24 @@ fn nothing_overtakes_leftovers_though_slots_have_become_free() {
 }
 
 #[test]
+fn a_newer_barrier_takes_the_place_of_one_that_waits_and_of_nothing_else() {
+    let (mut outbox, mut consumers) = outbox(1, 1000);
+    (0..3).for_each(|n| outbox.emit(0, n).unwrap());
+    outbox.mark_all(Mark::Barrier(1));
+    outbox.mark_all(Mark::Watermark(9));
+    outbox.emit(0, 3).unwrap();
+    outbox.mark_all(Mark::Barrier(2));
+    outbox.mark_all(Mark::End);
+    outbox.mark_all(Mark::Barrier(3));
+    let mut got = String::new();
+    while !outbox.flush() {
+        outbox.publish();
+        got += &drain(&mut consumers[0]);
+    }
+    assert_eq!(got + &drain(&mut consumers[0]), "0 1 2 W9 3 E ", "nobody reads behind the end");
+}
+
+#[test]
 fn a_full_lane_holds_up_no_other() {
     let (mut outbox, mut consumers) = outbox(2, 1000);
     for n in 0..4 {

@@ -1,0 +1,154 @@
+//! What no run on one thread shows: reports that come late, and what is done before what within a commit.
+
+use super::*;
+use crate::checkpoint::Timing;
+use crate::clock::Clock;
+use crate::error::ConnectorError;
+use crate::snapshot::StoreOptions;
+use crate::snapshot::sim::SimDisk;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{TryRecvError, channel};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Writes down what it is asked for, and the newest durable epoch by then: that of the word, and that on the disk.
+struct Logging {
+    shared: Arc<Shared>,
+    disk: SimDisk,
+    log: Log,
+}
+
+impl Logging {
+    fn note(&self, what: &str, parts: &[Part]) -> Result<(), ConnectorError> {
+        let on_disk = Store::open_on(Box::new(self.disk.fork()), StoreOptions::default()).unwrap();
+        let on_disk = on_disk.epochs().iter().map(|info| info.epoch).max().unwrap_or(0);
+        let parts = parts.iter().map(|part| String::from_utf8_lossy(&part.0)).collect::<String>();
+        let note = format!("{what} {parts} told {} kept {on_disk}", self.shared.durable_to());
+        self.log.lock().unwrap().push(note);
+        Ok(())
+    }
+}
+
+impl Committer for Logging {
+    fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError> {
+        self.note("recover", listed)
+    }
+    fn sync(&mut self, parts: &[Part]) -> Result<(), ConnectorError> {
+        self.note("sync", parts)
+    }
+    fn commit(&mut self, parts: &[Part]) -> Result<(), ConnectorError> {
+        self.note("commit", parts)
+    }
+}
+
+/// A coordinator of two tasks, whose epochs are given up after 10 ns.
+fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
+    let (disk, log) = (SimDisk::new(), Log::default());
+    let store = Store::open_on(Box::new(disk.clone()), StoreOptions::default()).unwrap();
+    let shared = Arc::new(Shared::new(0, true, Clock::Manual(Arc::new(AtomicU64::new(0))), None));
+    let machine = Coordinator::new(2, 0, Timing { interval_ns: None, timeout_ns: Some(10) }, 0);
+    let committer = Logging { shared: shared.clone(), disk: disk.clone(), log: log.clone() };
+    let sink =
+        SinkState { name: "out".into(), exactly_once: true, committer: Box::new(committer), uncommitted: Vec::new() };
+    let (events, heard) = channel();
+    let coordination = Coordination::new(shared, machine, Some(store), Header::fresh("job"), vec![sink], heard);
+    (coordination, events, disk, log)
+}
+
+/// A snapshot with one part and one piece of state, both called `name`.
+fn snapshot(name: &str) -> TaskSnapshot {
+    let mut entry = parts_entry(&SinkState {
+        name: "kept".into(),
+        exactly_once: true,
+        committer: Box::new(Logging {
+            shared: Arc::new(Shared::new(0, true, Clock::system(), None)),
+            disk: SimDisk::new(),
+            log: Log::default(),
+        }),
+        uncommitted: Vec::new(),
+    });
+    entry.state = name.to_owned();
+    TaskSnapshot { entries: vec![entry], parts: vec![("out".into(), Part(name.into()))] }
+}
+
+fn states(disk: &SimDisk, epoch: u64) -> Vec<String> {
+    let store = Store::open_on(Box::new(disk.fork()), StoreOptions::default()).unwrap();
+    let mut states: Vec<_> = store.read(epoch).unwrap().entries.into_iter().map(|entry| entry.state).collect();
+    states.sort();
+    states
+}
+
+#[test]
+fn a_commit_goes_from_parts_to_epoch_to_tasks_to_parts() {
+    let (mut coordination, events, disk, log) = coordination();
+    for (epoch, names) in [(1, ["a", "b"]), (2, ["c", "d"])] {
+        let (answer, answered) = channel();
+        events.send(Event::Demand(answer)).unwrap();
+        coordination.poll(0).unwrap();
+        for (task, name) in (0..).zip(names) {
+            assert_eq!(answered.try_recv(), Err(TryRecvError::Empty), "it is not durable yet");
+            events.send(Event::Snapshot { task, epoch, snapshot: snapshot(name) }).unwrap();
+            coordination.poll(0).unwrap();
+        }
+        assert_eq!(answered.try_recv().map(|result| result.map(|report| report.epoch)), Ok(Ok(epoch)));
+        assert_eq!(states(&disk, epoch), [names[0], names[1], PARTS]);
+    }
+    let log = log.lock().unwrap().clone();
+    assert_eq!(
+        log,
+        ["sync ab told 0 kept 0", "commit ab told 1 kept 1", "sync cd told 1 kept 1", "commit cd told 2 kept 2"]
+    );
+}
+
+#[test]
+fn an_epoch_that_cannot_be_written_is_not_reported_as_durable() {
+    let (mut coordination, events, disk, log) = coordination();
+    let (answer, answered) = channel();
+    events.send(Event::Demand(answer)).unwrap();
+    coordination.poll(0).unwrap();
+    disk.full_above(Some(0));
+    (0..100).for_each(|call| disk.at(disk.calls() + call, crate::snapshot::sim::Incident::Fail));
+    events.send(Event::Snapshot { task: 0, epoch: 1, snapshot: snapshot("a") }).unwrap();
+    events.send(Event::Snapshot { task: 1, epoch: 1, snapshot: snapshot("b") }).unwrap();
+    assert!(coordination.poll(0).is_err());
+    assert_eq!(answered.try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(coordination.shared.durable_to(), 0);
+    assert_eq!(log.lock().unwrap().len(), 1, "nothing is committed");
+}
+
+#[test]
+fn of_an_epoch_given_up_the_parts_are_kept_and_the_rest_is_not() {
+    let (mut coordination, events, disk, log) = coordination();
+    let (answer, answered) = channel();
+    events.send(Event::Demand(answer)).unwrap();
+    coordination.poll(0).unwrap();
+    events.send(Event::Snapshot { task: 0, epoch: 1, snapshot: snapshot("early") }).unwrap();
+    coordination.poll(10).unwrap();
+    assert!(matches!(answered.try_recv(), Ok(Err(_))), "whoever asked for it hears of it");
+    // A thread may see the word late, and freeze all the same: now, or when the next epoch is under way.
+    events.send(Event::Snapshot { task: 1, epoch: 1, snapshot: snapshot("late") }).unwrap();
+    coordination.poll(10).unwrap();
+    events.send(Event::Finished { task: 0, snapshot: snapshot("last") }).unwrap();
+    events.send(Event::Finished { task: 1, snapshot: snapshot("final") }).unwrap();
+    assert!(coordination.poll(10).unwrap());
+    assert_eq!(states(&disk, 2), ["final", "last", PARTS]);
+    assert_eq!(*log.lock().unwrap().last().unwrap(), "commit earlylatelastfinal told 2 kept 2");
+}
+
+#[test]
+fn the_last_epoch_answers_everybody() {
+    let (mut coordination, events, _disk, _log) = coordination();
+    let (first, first_answered) = channel();
+    events.send(Event::Demand(first)).unwrap();
+    coordination.poll(0).unwrap();
+    // Asked while epoch 1 is under way, so for epoch 2; which never comes, as both tasks finish in this one.
+    let (second, second_answered) = channel();
+    events.send(Event::Demand(second)).unwrap();
+    events.send(Event::Finished { task: 0, snapshot: snapshot("a") }).unwrap();
+    events.send(Event::Finished { task: 1, snapshot: snapshot("b") }).unwrap();
+    assert!(coordination.poll(0).unwrap());
+    for answered in [first_answered, second_answered] {
+        assert_eq!(answered.try_recv().map(|result| result.map(|report| report.epoch)), Ok(Ok(1)));
+    }
+}
