@@ -1,6 +1,6 @@
 //! Streaming dataflows on one machine, with state that survives `kill -9` and every record counted exactly once.
 //!
-//! A [`Dataflow`](dataflow::Dataflow) is drawn as streams from sources to sinks. It runs as tasks on pinned cores, which hand
+//! A [`Dataflow`] is drawn as streams from sources to sinks. It runs as tasks on pinned cores, which hand
 //! each other batches over lock-free rings, and while it runs its state is checkpointed: consistently, incrementally, and
 //! without stopping it. After a crash the same program goes on from the newest checkpoint.
 //!
@@ -35,9 +35,9 @@
 //!
 //! # What is promised
 //!
-//! - **Exactly once.** With [`Checkpoints`](runtime::Checkpoints), a replayable source and an exactly-once sink, the
-//!   committed output after any number of crashes and restarts is that of an undisturbed run, up to what the order of
-//!   several splits decides. Plain sinks (standard output) may see records again after a restart.
+//! - **Exactly once.** With [`Checkpoints`], a replayable source and an exactly-once sink, the committed output after any
+//!   number of crashes and restarts is that of an undisturbed run, up to what the order of several splits decides. Plain
+//!   sinks (standard output) may see records again after a restart.
 //! - **Nothing per record.** The operators of a chain run as one compiled loop per batch; for fixed-layout records nothing
 //!   is allocated in it.
 //! - **Clear ends.** The first error names operator, task, epoch and record; see [`error`].

@@ -14,7 +14,7 @@ pub enum RestoreError {
     },
     /// Operators with state in the snapshot and in the dataflow differ.
     #[error(
-        "the operators with state have changed since epoch {epoch}: only in the snapshot: [{snapshot_only}], only in the dataflow: [{dataflow_only}]; give each its old name back, or start with a new state folder"
+        "the operators with state, exactly-once sinks among them, have changed since epoch {epoch}: only in the snapshot: [{snapshot_only}], only in the dataflow: [{dataflow_only}]; give each its old name back, or start with a new state folder"
     )]
     Operators {
         /// The epoch of the snapshot.
