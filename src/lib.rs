@@ -50,7 +50,7 @@
 //!
 //! [`dataflow`] is what one draws with, [`connector`] where records come from and go, [`runtime`] how a job is
 //! configured and run, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
-//! [`docs::architecture`] says how it is built, [`docs::format`] what is in the file, byte by byte.
+//! [`docs::architecture`] says how it is built, [`docs::format`] and [`docs::state`] what is in the file, byte by byte.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]

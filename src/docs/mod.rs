@@ -4,3 +4,5 @@
 pub mod architecture {}
 #[doc = include_str!("format.md")]
 pub mod format {}
+#[doc = include_str!("state.md")]
+pub mod state {}
