@@ -63,6 +63,8 @@ impl Error {
             Self::Job(failure) => match &failure.cause {
                 Cause::Connector(error) => error.exit_code(),
                 Cause::Store(error) => error.exit_code(),
+                Cause::State(StateError::Corrupt { .. }) => 3,
+                Cause::State(StateError::Mismatch { .. }) => 4,
                 _ => 1,
             },
         }
@@ -83,7 +85,24 @@ impl StoreError {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Corrupt { .. } => 3,
+            Self::Mismatch { .. } => 4,
             _ => 5,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_decides_the_exit_code() {
+        let job = |cause: Cause| Error::from(Failed::from(cause)).exit_code();
+        assert_eq!(job(Cause::User("bad".into())), 1);
+        assert_eq!(job(StateError::corrupt("page 7").into()), 3);
+        assert_eq!(job(StateError::Mismatch { what: "seed".into() }.into()), 4);
+        assert_eq!(job(StateError::from(PoolExhausted { limit_bytes: 1 }).into()), 1);
+        assert_eq!(job(ConnectorError::ReaderGone.into()), 5);
+        assert_eq!(job(StoreError::Corrupt { path: "s".into(), what: "meta".into() }.into()), 3);
     }
 }

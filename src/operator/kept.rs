@@ -62,5 +62,5 @@ pub(crate) fn value<T: Record>(entry: &RestoredEntry, epoch: u64) -> Result<T, E
 pub(crate) fn corrupt(entry: &RestoredEntry, epoch: u64, error: &DecodeError) -> Error {
     let RestoredEntry { operator, state, task, .. } = entry;
     let what = format!("epoch {epoch}, operator `{operator}`, state `{state}` of task {task}: {error}");
-    Error::Store(StoreError::Corrupt { path: Default::default(), what })
+    Error::Store(StoreError::Corrupt { path: "the snapshot".into(), what })
 }

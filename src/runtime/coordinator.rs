@@ -176,7 +176,6 @@ impl Coordination {
         match action {
             Action::Begin(epoch) => {
                 self.begun_ns = Some(now_ns);
-                self.snapshots.clear();
                 self.shared.request(epoch);
             }
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),

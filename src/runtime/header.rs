@@ -39,7 +39,7 @@ impl Header {
     pub(crate) fn read(bytes: &[u8], job: &str) -> Result<Self, Error> {
         let mut header = Self::decode(&mut &*bytes).map_err(|error| {
             Error::Store(StoreError::Corrupt {
-                path: Default::default(),
+                path: "the snapshot".into(),
                 what: format!("the checkpoint's header: {error}"),
             })
         })?;

@@ -193,7 +193,6 @@ impl Task {
         if !self.may_finish(shared) {
             return Ok(Progress::None);
         }
-        self.publish()?;
         let snapshot = self.freeze(shared.closed_to() + 1, shared)?;
         self.report(events, Event::Finished { task: self.number, snapshot });
         self.body.link().mark(Mark::End);
