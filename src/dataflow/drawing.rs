@@ -6,6 +6,7 @@
 use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
+use crate::handle::Outside;
 use crate::operator::{Committer, Pipe, Place, SplitState};
 use crate::runtime::Body;
 use std::any::Any;
@@ -53,6 +54,8 @@ pub(super) struct Drawing {
     pub(super) ports: Vec<Port>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
+    /// What the handles see of the job.
+    pub(super) outside: Arc<Outside>,
     /// What was noticed while drawing; reported when the dataflow starts.
     pub(super) mistake: Option<BuildError>,
 }
@@ -66,6 +69,15 @@ impl Drawing {
         let port = self.port(chain, operator);
         self.roots.push(root(port));
         port
+    }
+
+    /// Notes a source, and how its splits are found.
+    pub(super) fn source(
+        &mut self,
+        name: &Arc<str>,
+        find_splits: impl Fn(Option<Vec<SplitState>>) -> Result<Vec<SplitState>, Error> + 'static,
+    ) {
+        self.sources.push(SourceDrawn { name: name.clone(), find_splits: Box::new(find_splits) });
     }
 
     /// An output in a chain.

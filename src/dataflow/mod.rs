@@ -2,6 +2,7 @@
 
 mod build;
 mod drawing;
+mod handles;
 mod keyed;
 mod start;
 mod stream;
@@ -13,7 +14,7 @@ use crate::error::Error;
 use crate::graph::{Graph, Keeps};
 use crate::operator::Source;
 use crate::runtime::{Config, Job, Local, Reading};
-use drawing::{Drawing, SourceDrawn, named};
+use drawing::{Drawing, named};
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -45,12 +46,9 @@ impl Dataflow {
         let operator = named(name, "source", Location::caller(), Keeps::State);
         let (name, source) = (Arc::<str>::from(name), Arc::new(source));
         let mut draw = self.drawing.borrow_mut();
-        draw.sources.push(SourceDrawn {
-            name: name.clone(),
-            find_splits: Box::new({
-                let source = source.clone();
-                move |restored| crate::operator::find_splits(&*source, restored)
-            }),
+        draw.source(&name, {
+            let source = source.clone();
+            move |restored| crate::operator::find_splits(&*source, restored)
         });
         let port = draw.chain(operator, |port| {
             Box::new(move |build| {

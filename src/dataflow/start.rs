@@ -33,7 +33,13 @@ pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error>
 
     let clock = config.clock.clone().unwrap_or_else(Clock::system);
     let epoch = restored.unwrap_or(0);
-    let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s));
+    let shared = Arc::new(Shared::new(
+        epoch,
+        store.is_some(),
+        clock.clone(),
+        config.rate_per_s,
+        drawing.outside.clone(),
+    ));
     let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
     let start = Start {
         place,

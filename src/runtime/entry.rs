@@ -35,6 +35,10 @@ impl<T: Send> Body for Entry<T> {
         }
     }
 
+    fn is_ready(&self, cut: &Aligned) -> bool {
+        self.inbox.is_ready(|input| cut.polls(input))
+    }
+
     fn link(&mut self) -> &mut dyn Link {
         &mut *self.pipe
     }

@@ -95,6 +95,7 @@ impl Job {
             // Whatever happens, the workers get to know that nobody listens any more.
             let result = caught(|| coordinate(coordination, &status).map_err(Failed));
             shared.stop();
+            shared.outside.over(result.as_ref().err().map(|Failed(failure)| failure.to_string()));
             result.map_err(|Failed(failure)| failure)
         })?);
         Ok(())
@@ -108,7 +109,8 @@ impl Job {
     ) -> Result<(), Error> {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let idles: Vec<Idle> = cores.iter().map(|_| Idle::new(config.wait, cores.len(), available)).collect();
-        self.shared.set_wakers(idles.iter().map(Idle::waker).collect());
+        let wakers = idles.iter().filter_map(Idle::waker).chain(self.shared.outside.wakers());
+        self.shared.wakers().set(wakers.collect());
         let mut tasks_of: Vec<Vec<_>> = cores.iter().map(|_| Vec::new()).collect();
         tasks.into_iter().for_each(|(worker, task)| tasks_of[worker].push(task));
         let (refused, refusals) = channel();

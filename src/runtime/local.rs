@@ -58,11 +58,15 @@ impl Local {
             Ok(progress)
         });
         match progress {
-            Ok(_) if self.over => Ok(Progress::Done),
+            Ok(_) if self.over => {
+                self.shared.outside.over(None);
+                Ok(Progress::Done)
+            }
             Ok(progress) => Ok(self.after(progress)),
             Err(failure) => {
                 self.over = true;
                 self.shared.stop();
+                self.shared.outside.over(Some(failure.to_string()));
                 // The first failure is the one to report, whatever else goes wrong now.
                 self.tasks.drain(..).for_each(|task| drop(task.leave()));
                 Err(Error::Job(failure))

@@ -1,9 +1,10 @@
 //! The words that the threads of a job share. Everything here is read once per batch at most.
 
-use crate::channel::Waker;
+use crate::channel::Wakers;
 use crate::clock::Clock;
+use crate::handle::Outside;
 use crossbeam_utils::CachePadded;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// One for each job.
@@ -17,7 +18,8 @@ pub(crate) struct Shared {
     /// Epochs up to this one are durable or given up (rule 9).
     closed_to: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
-    wakers: OnceLock<Vec<Waker>>,
+    wakers: Arc<Wakers>,
+    pub(crate) outside: Arc<Outside>,
     /// False for a job without checkpoints: nothing is ever frozen.
     pub(crate) checkpointing: bool,
     pub(crate) meter: Meter,
@@ -36,7 +38,14 @@ pub(crate) struct Meter {
 
 impl Shared {
     /// For a job that goes on from `epoch` (0: afresh).
-    pub(crate) fn new(epoch: u64, checkpointing: bool, clock: Clock, rate_per_s: Option<u64>) -> Self {
+    pub(crate) fn new(
+        epoch: u64,
+        checkpointing: bool,
+        clock: Clock,
+        rate_per_s: Option<u64>,
+        outside: Arc<Outside>,
+    ) -> Self {
+        outside.durable(epoch);
         let word = |value| CachePadded::new(AtomicU64::new(value));
         Self {
             requested: word(epoch),
@@ -44,7 +53,8 @@ impl Shared {
             durable_to: word(epoch),
             closed_to: word(epoch),
             stopping: CachePadded::new(AtomicBool::new(false)),
-            wakers: OnceLock::new(),
+            wakers: Arc::default(),
+            outside,
             checkpointing,
             meter: Meter {
                 paced_from_ns: clock.now_ns(),
@@ -77,7 +87,7 @@ impl Shared {
 
     pub(crate) fn request(&self, epoch: u64) {
         self.requested.store(epoch, Ordering::Release);
-        self.wake_all();
+        self.wakers.wake_surely();
     }
 
     pub(crate) fn abort(&self, epoch: u64) {
@@ -87,17 +97,18 @@ impl Shared {
 
     pub(crate) fn durable(&self, epoch: u64) {
         self.durable_to.store(epoch, Ordering::Release);
+        self.outside.durable(epoch);
     }
 
     pub(crate) fn close(&self, epoch: u64) {
         self.closed_to.store(epoch, Ordering::Release);
-        self.wake_all();
+        self.wakers.wake_surely();
     }
 
     /// Ends all loops, soon and without ceremony.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.wake_all();
+        self.wakers.wake_surely();
     }
 
     /// Pairs with the Release in `stop`: who sees a ring whose other end has gone, and then looks here, sees why.
@@ -105,14 +116,9 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Said once, when the workers exist.
-    pub(crate) fn set_wakers(&self, wakers: Vec<Waker>) {
-        // A second call would be a second start of the same job, which `Job::start` takes by value.
-        let _ = self.wakers.set(wakers);
-    }
-
-    pub(crate) fn wake_all(&self) {
-        self.wakers.get().into_iter().flatten().for_each(Waker::wake);
+    /// Who may sleep: workers, and whoever waits at a handle.
+    pub(crate) fn wakers(&self) -> &Arc<Wakers> {
+        &self.wakers
     }
 }
 

@@ -24,6 +24,10 @@ pub(crate) trait Body: Send {
     fn inputs(&self) -> usize;
     /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
     fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
+    /// Whether `poll` would take something, as far as that is known without trying.
+    fn is_ready(&self, _: &Aligned) -> bool {
+        true
+    }
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
     /// The task has failed: tells all neighbours.
@@ -144,7 +148,8 @@ impl Task {
         match self.body.poll(&self.cut, &mut self.taken)? {
             Took::Records => {
                 self.unpublished += 1;
-                if self.unpublished >= BATCHES_BEFORE_PUBLISH {
+                // Nothing more to read: what there is goes now, not when the next step finds the same.
+                if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
                     self.publish()?;
                 }
             }
