@@ -13,8 +13,9 @@ pub use stream::Stream;
 use crate::error::Error;
 use crate::graph::{Graph, Keeps};
 use crate::operator::Source;
-use crate::runtime::{Config, Job, Local, Reading};
+use crate::runtime::{Config, Job, Local, Made, Reading};
 use drawing::{Drawing, named};
+use start::Recipe;
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -36,7 +37,8 @@ impl Dataflow {
     /// An empty dataflow. The name is kept in its snapshots: another job's are refused.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let drawing = Drawing { graph: Graph { name: name.to_owned(), ..Graph::default() }, ..Drawing::default() };
+        let mut drawing = Drawing::default();
+        name.clone_into(&mut drawing.graph.name);
         Self { drawing: Rc::new(RefCell::new(drawing)) }
     }
 
@@ -73,8 +75,8 @@ impl Dataflow {
     /// # Errors
     /// The drawing or the configuration is wrong, an input or output cannot be opened, or the snapshot does not fit.
     pub fn start(self, config: Config) -> Result<Job, Error> {
-        let made = start::make(&self.drawing.borrow(), config)?;
-        Job::start(made)
+        let (recipe, made) = self.make(config)?;
+        Job::start(made, recipe.config())
     }
 
     /// Makes the job run on the caller's thread, step by step, with no thread of its own.
@@ -82,7 +84,14 @@ impl Dataflow {
     /// # Errors
     /// As [`Dataflow::start`].
     pub fn into_local(self, config: Config) -> Result<Local, Error> {
-        let made = start::make(&self.drawing.borrow(), config)?;
-        Ok(Local::new(made))
+        let (recipe, made) = self.make(config)?;
+        Ok(Local::new(made, recipe.config()))
+    }
+
+    fn make(self, config: Config) -> Result<(Recipe, Made), Error> {
+        let mut recipe = Recipe::new(&self.drawing, config)?;
+        let mut store = recipe.open_store()?;
+        let made = recipe.make(&mut store)?;
+        Ok((recipe, made))
     }
 }

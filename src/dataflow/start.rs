@@ -9,59 +9,84 @@ use super::drawing::Drawing;
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
-use crate::graph::{self, Keeps, Settings};
+use crate::graph::{self, Keeps, Plan, Settings};
 use crate::operator::{Part, Place, SplitState, value};
 use crate::page::Pool;
 use crate::runtime::{
     Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StageConfig, StatePlace, allowed_cores,
 };
 use crate::snapshot::{Durability, Restored, Store, StoreOptions};
+use core_affinity::CoreId;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error> {
-    check(drawing, &config)?;
-    let cores = allowed_cores(&config)?;
-    let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
-    let plan = graph::plan(&drawing.graph, &settings(&config, &numbers)?)?;
-
-    let Ground { store, snapshot, header, place } = Ground::open(drawing, &mut config)?;
-    let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
-    let splits = find_splits(drawing, snapshot.as_ref())?;
-    let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
-
-    let clock = config.clock.clone().unwrap_or_else(Clock::system);
-    let epoch = restored.unwrap_or(0);
-    let shared = Arc::new(Shared::new(
-        epoch,
-        store.is_some(),
-        clock.clone(),
-        config.rate_per_s,
-        drawing.outside.clone(),
-    ));
-    let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
-    let start = Start {
-        place,
-        splits,
-        restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
-        epoch,
-        pool: Pool::new(page_bytes, config.state_bytes_max),
-        hasher: crate::state::Hasher::new(header.hash_seed),
-        meter: shared.clone(),
-    };
-    let finished = header.finished;
-    let tasks = if finished { Vec::new() } else { build::tasks(drawing, &config, &plan, &start)? };
-    let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), clock.now_ns());
-    let (events, heard) = channel();
-    let coordination = Coordination::new(shared.clone(), machine, store, header, sinks, heard);
-    let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
-    Ok(Made { config, shared, tasks, coordination, events, cores, restored, finished })
+/// A drawing and how it is to run, checked. A job can be made of it any number of times: after a failure, of the store that
+/// the run before has left.
+pub(super) struct Recipe {
+    drawing: Drawing,
+    config: Config,
+    plan: Plan,
+    /// One for each worker; none: it is not pinned.
+    cores: Vec<Option<CoreId>>,
 }
 
-/// What a job starts from: its store, and what that holds.
+impl Recipe {
+    /// Takes the drawing, if all is well: then every stream has ended, and nobody is left to draw.
+    pub(super) fn new(drawing: &RefCell<Drawing>, config: Config) -> Result<Self, Error> {
+        let drawn = drawing.borrow();
+        check(&drawn, &config)?;
+        let cores = allowed_cores(&config)?;
+        let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
+        let plan = graph::plan(&drawn.graph, &settings(&config, &numbers)?)?;
+        drop(drawn);
+        Ok(Self { drawing: drawing.take(), config, plan, cores })
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Opens the store, or takes the one that was given; none for a job without checkpoints. Called once.
+    pub(super) fn open_store(&mut self) -> Result<Option<Store>, StoreError> {
+        self.config.checkpoints.as_mut().map(open_store).transpose()
+    }
+
+    /// Makes the job, to go on from the newest epoch in the store. The store is taken only if nothing fails.
+    pub(super) fn make(&self, store: &mut Option<Store>) -> Result<Made, Error> {
+        let Self { drawing, config, plan, cores } = self;
+        let Ground { snapshot, header, place } = Ground::find(drawing, config, store.as_ref())?;
+        let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
+        let splits = find_splits(drawing, snapshot.as_ref())?;
+        let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
+
+        let clock = config.clock.clone().unwrap_or_else(Clock::system);
+        let epoch = restored.unwrap_or(0);
+        let outside = drawing.outside.clone();
+        let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s, outside));
+        let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
+        let start = Start {
+            place,
+            splits,
+            restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
+            epoch,
+            pool: Pool::new(page_bytes, config.state_bytes_max),
+            hasher: crate::state::Hasher::new(header.hash_seed),
+            meter: shared.clone(),
+        };
+        let finished = header.finished;
+        let tasks = if finished { Vec::new() } else { build::tasks(drawing, config, plan, &start)? };
+        let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), clock.now_ns());
+        let (events, heard) = channel();
+        let coordination = Coordination::new(shared.clone(), machine, store.take(), header, sinks, heard);
+        let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
+        Ok(Made { shared, tasks, coordination, events, cores: cores.clone(), restored, finished })
+    }
+}
+
+/// What a job starts from: what its store holds.
 struct Ground {
-    store: Option<Store>,
     snapshot: Option<Restored>,
     /// Of the snapshot, for the next start; or a fresh one.
     header: Header,
@@ -69,17 +94,16 @@ struct Ground {
 }
 
 impl Ground {
-    fn open(drawing: &Drawing, config: &mut Config) -> Result<Self, Error> {
+    fn find(drawing: &Drawing, config: &Config, store: Option<&Store>) -> Result<Self, Error> {
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
-        let store = config.checkpoints.as_mut().map(open_store).transpose()?;
-        let snapshot = store.as_ref().map(read_newest).transpose()?.flatten();
+        let snapshot = store.map(read_newest).transpose()?.flatten();
         let header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
             None => Header::fresh(&drawing.graph.name),
         };
-        let (store_id, restored) = (store.as_ref().map(Store::id), snapshot.is_some());
+        let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
         let place = Place { store_id, restored, attempt: header.attempt, sync };
-        Ok(Self { store, snapshot, header, place })
+        Ok(Self { snapshot, header, place })
     }
 }
 
@@ -192,4 +216,46 @@ fn claim_sinks(drawing: &Drawing, place: &Place, snapshot: Option<&Restored>) ->
         });
     }
     Ok(sinks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connector::{Generate, Memory};
+    use crate::dataflow::Dataflow;
+    use crate::snapshot::sim::SimDisk;
+
+    #[test]
+    fn a_job_is_made_any_number_of_times_on_any_thread() {
+        let sink = Memory::new();
+        let flow = Dataflow::new("again");
+        let (one, other) = flow.source("numbers", Generate::new(10, 2, |index| index)).fork();
+        let sums = one.merge(other).key_by(|number| number % 3).fold("sums", 0u64, |sum, number| *sum += number);
+        sums.map(|(_, sum)| sum).sink("sink", sink);
+        let store = Store::open_on(Box::new(SimDisk::new()), StoreOptions::default()).unwrap();
+        let config = Config::new().unpinned_workers(2).checkpoints(Checkpoints::on_demand().store(store));
+        let mut recipe = Recipe::new(&flow.drawing, config).unwrap();
+        let again = move || {
+            let mut store = recipe.open_store().unwrap();
+            // The first is dropped: the sink can be claimed again. The third finds no store left.
+            let tasks = |store: &mut Option<Store>| recipe.make(store).map(|made| made.tasks.len());
+            let first = recipe.make(&mut store).unwrap();
+            assert!(first.tasks.len() > 2 && store.is_none());
+            assert!(tasks(&mut store).is_err(), "the sink is claimed, and there is no store");
+            let tasks_before = first.tasks.len();
+            drop(first);
+            store = Some(Store::open_on(Box::new(SimDisk::new()), StoreOptions::default()).unwrap());
+            assert_eq!(tasks(&mut store).unwrap(), tasks_before);
+        };
+        std::thread::spawn(again).join().unwrap();
+    }
+
+    #[test]
+    fn what_is_refused_can_be_drawn_on() {
+        let flow = Dataflow::new("unread");
+        let stream = flow.source("numbers", Generate::new(10, 2, |index| index));
+        assert!(matches!(Recipe::new(&flow.drawing, Config::new()), Err(Error::Build(BuildError::Unread { .. }))));
+        stream.map(|number| number).sink("sink", crate::connector::Discard::new());
+        assert!(Recipe::new(&flow.drawing, Config::new()).is_ok());
+    }
 }

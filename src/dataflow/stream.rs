@@ -264,7 +264,7 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         self,
         to: &RingEntry,
         route: Route,
-        make_route: impl Fn(&Build<'_>) -> R + 'static,
+        make_route: impl Fn(&Build<'_>) -> R + Send + 'static,
     ) where
         T: Record,
     {
@@ -272,7 +272,6 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         let mut draw = drawing.borrow_mut();
         draw.operators(port, operators);
         let edge = draw.edge(port, to.chain, route);
-        to.edges.borrow_mut().push(edge);
         draw.plug::<C::In>(
             port,
             Box::new(move |build| {
@@ -291,21 +290,18 @@ fn in_turn<T>(build: &Build<'_>) -> InTurn {
 struct RingEntry {
     chain: usize,
     port: PortId,
-    /// The edges that lead into it.
-    edges: Rc<RefCell<Vec<usize>>>,
 }
 
 impl RingEntry {
     fn draw<T: Record>(drawing: &Rc<RefCell<Drawing>>, first: Operator) -> Self {
-        let edges = Rc::<RefCell<Vec<usize>>>::default();
-        let into = edges.clone();
         let mut draw = drawing.borrow_mut();
         let port = draw.chain(first, |port| {
             Box::new(move |build| {
-                let consumers = into.borrow().iter().flat_map(|edge| build.consumers::<T>(*edge)).collect();
+                let edges = build.drawing.edges_into(port);
+                let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
                 Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?)))
             })
         });
-        Self { chain: draw.chain_of(port), port, edges }
+        Self { chain: draw.chain_of(port), port }
     }
 }

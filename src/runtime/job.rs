@@ -69,8 +69,8 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    pub(crate) fn start(made: Made) -> Result<Self, Error> {
-        let Made { config, shared, tasks, coordination, events, cores, restored, finished } = made;
+    pub(crate) fn start(made: Made, config: &Config) -> Result<Self, Error> {
+        let Made { shared, tasks, coordination, events, cores, restored, finished } = made;
         let mut job = Self {
             shared,
             events,
@@ -83,7 +83,7 @@ impl Job {
         };
         if !finished {
             job.start_coordinator(coordination, cores.clone())?;
-            job.start_workers(&config, tasks, &cores)?;
+            job.start_workers(config, tasks, &cores)?;
         }
         Ok(job)
     }

@@ -5,7 +5,7 @@ use super::coordinator::{Coordination, Event};
 use super::pending::{Pending, refused};
 use super::shared::Shared;
 use super::task::Task;
-use super::{JobProgress, Made};
+use super::{Config, JobProgress, Made};
 use crate::error::{Error, Failure};
 use crate::operator::Progress;
 use std::fmt;
@@ -37,8 +37,8 @@ impl fmt::Debug for Local {
 }
 
 impl Local {
-    pub(crate) fn new(made: Made) -> Self {
-        let Made { config, shared, tasks, coordination, events, restored, finished, .. } = made;
+    pub(crate) fn new(made: Made, config: &Config) -> Self {
+        let Made { shared, tasks, coordination, events, restored, finished, .. } = made;
         let tasks = tasks.into_iter().map(|(_, task)| task).collect();
         let random = config.seed.map(SplitMix);
         Self { shared, tasks, coordination, events, next: 0, quiet: 0, random, restored, over: finished }

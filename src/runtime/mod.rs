@@ -37,7 +37,6 @@ use std::sync::mpsc::Sender;
 
 /// A job that is ready to run.
 pub(crate) struct Made {
-    pub(crate) config: Config,
     pub(crate) shared: Arc<Shared>,
     /// With the worker that each belongs to.
     pub(crate) tasks: Vec<(usize, Task)>,
