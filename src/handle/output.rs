@@ -214,14 +214,18 @@ impl<T: Send> Output<T> {
     /// Looks for records, and takes note of all marks that it meets.
     #[inline]
     fn find(&mut self) -> Result<Found, OutputError> {
-        for _ in 0..self.lanes.len() {
-            let at = self.at;
-            self.at = if at + 1 == self.lanes.len() { 0 } else { at + 1 };
-            if let Some(found) = self.look(at) {
-                return Ok(found);
+        loop {
+            for _ in 0..self.lanes.len() {
+                let at = self.at;
+                self.at = if at + 1 == self.lanes.len() { 0 } else { at + 1 };
+                if let Some(found) = self.look(at) {
+                    return Ok(found);
+                }
+            }
+            if !self.lanes.iter().all(|lane| lane.is_over) || !self.turn_to_attempt()? {
+                return Ok(Found::Nothing);
             }
         }
-        if self.lanes.iter().all(|lane| lane.is_over) { self.turn_to_attempt() } else { Ok(Found::Nothing) }
     }
 
     /// Whether a lane has records. Marks ahead of them are taken.
@@ -252,17 +256,17 @@ impl<T: Send> Output<T> {
         None
     }
 
-    /// Everything of an attempt has been taken: turns to the next.
+    /// Everything of an attempt has been taken: turns to the next, if there is one.
     #[cold]
-    fn turn_to_attempt(&mut self) -> Result<Found, OutputError> {
+    fn turn_to_attempt(&mut self) -> Result<bool, OutputError> {
         // The outcome first: an attempt that came before it is there to be seen.
         let outcome = self.port.outside.outcome();
         let is_first = self.lanes.is_empty();
         let Some(OutputAttempt { restored, rings }) = self.port.next_attempt() else {
-            return outcome.map_or(Ok(Found::Nothing), |error| Err(OutputError::Closed { error }));
+            return outcome.map_or(Ok(false), |error| Err(OutputError::Closed { error }));
         };
         let lane = |(number, ring)| Lane { number, ring, epoch: restored + 1, left: VecDeque::new(), is_over: false };
         (self.lanes, self.at) = (rings.into_iter().map(lane).collect(), 0);
-        if is_first { Ok(Found::Nothing) } else { Err(OutputError::Rewound { epoch: restored + 1 }) }
+        if is_first { Ok(true) } else { Err(OutputError::Rewound { epoch: restored + 1 }) }
     }
 }

@@ -154,7 +154,7 @@ fn waiting_ends_by_itself_and_by_a_waker() {
     let begin = Instant::now();
     (0..30).for_each(|_| idle.wait());
     assert!(begin.elapsed() >= Duration::from_millis(1), "it parks in the end");
-    idle.waker().wake();
+    idle.waker().unwrap().wake();
     idle.reset();
     let mut spinning = Idle::new(Wait::Spin, 2, 1);
     let begin = Instant::now();
