@@ -61,6 +61,13 @@ pub(super) struct Drawing {
     pub(super) mistake: Option<BuildError>,
 }
 
+/// Nobody will make a job of it any more.
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        self.outside.over(None);
+    }
+}
+
 impl Drawing {
     /// Begins a chain; its root is made by `root`, which is told the port that the rest of the chain plugs into.
     pub(super) fn chain(&mut self, first: Operator, root: impl FnOnce(PortId) -> MakeBody) -> PortId {

@@ -36,8 +36,8 @@ impl Dataflow {
                     consumer
                 });
                 let ring = ring.filter(|_| !splits[0].done);
-                let pipe = build.pipe(pipe)?;
-                Ok(Box::new(Pushed::new(build.open(&name), port.clone(), ring, splits, pipe, meter)))
+                let (pipe, care) = (build.pipe(pipe)?, build.start.care.clone());
+                Ok(Box::new(Pushed::new(build.open(&name), port.clone(), ring, splits, pipe, meter, care)))
             })
         });
         (input, Stream::at(self.drawing.clone(), stream))

@@ -1,7 +1,7 @@
 //! The root of a task that reads what the program pushes into a handle. A source whose records come once: what the snapshot
 //! keeps is how many, and the program pushes the rest again.
 
-use super::entry::hand_on;
+use super::careful::{Care, Hand};
 use super::reading::SourceMeter;
 use super::task::{Body, Took};
 use crate::channel::{Consumer, Polled};
@@ -21,9 +21,10 @@ pub(crate) struct Pushed<T> {
     splits: Vec<SplitState>,
     pipe: Box<dyn Pipe<T>>,
     meter: SourceMeter,
+    hand: Hand<T>,
 }
 
-impl<T> Pushed<T> {
+impl<T: Record> Pushed<T> {
     pub(crate) fn new(
         open: Open,
         port: Arc<InputPort<T>>,
@@ -31,8 +32,9 @@ impl<T> Pushed<T> {
         splits: Vec<SplitState>,
         pipe: Box<dyn Pipe<T>>,
         meter: SourceMeter,
+        care: Option<Care>,
     ) -> Self {
-        Self { open, port, ring, splits, pipe, meter }
+        Self { open, port, ring, splits, pipe, meter, hand: Hand::new(care) }
     }
 
     /// The ring was empty: will more come?
@@ -66,13 +68,17 @@ impl<T: Record> Body for Pushed<T> {
             let count = records.len() as u64;
             self.meter.meter.read(count);
             split.offset += count;
-            hand_on(&mut *self.pipe, &mut records, taken)?;
+            self.hand.on(&mut *self.pipe, &mut records, taken)?;
             return Ok(Took::Records);
         }
         let number = split.offset;
         // First what is coming, then the ring again: what was pushed before the handle was closed is in it.
         let closing = self.port.coming(number);
         if ring.has_records() { Ok(Took::Records) } else { self.coming(closing, number) }
+    }
+
+    fn text(&self) -> Option<String> {
+        self.hand.text()
     }
 
     fn is_ready(&self, _: &Aligned) -> bool {

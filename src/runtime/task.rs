@@ -28,6 +28,11 @@ pub(crate) trait Body: Send {
     fn is_ready(&self, _: &Aligned) -> bool {
         true
     }
+
+    /// The record under way, where it is known: after a failure, for its report.
+    fn text(&self) -> Option<String> {
+        None
+    }
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
     /// The task has failed: tells all neighbours.
@@ -107,6 +112,7 @@ impl Task {
         failure.task.get_or_insert(self.index);
         failure.epoch.get_or_insert(self.cut.frozen() + 1);
         failure.record.get_or_insert(self.taken);
+        failure.text = failure.text.take().or_else(|| self.body.text());
         failure
     }
 
