@@ -147,7 +147,10 @@ impl Engine {
         let due = |record: usize| every * record as u32;
         while times.0.len() < records {
             let now = start.elapsed();
-            if pushed < records && now >= due(pushed) && self.input.push((pushed as u64).wrapping_mul(7919) % KEYS).is_ok() {
+            if pushed < records
+                && now >= due(pushed)
+                && self.input.push((pushed as u64).wrapping_mul(7919) % KEYS).is_ok()
+            {
                 pushed += 1;
             }
             if self.poll().is_some() {
@@ -189,10 +192,16 @@ fn main() {
         open[1].push(on_first_core(|| engine.open_loop(trips, every)).percentiles());
         checkpoints += engine.end();
     }
-    println!("handle to handle through a running count of {KEYS} keys, {trips} records, medians of {runs} alternating runs");
+    println!(
+        "handle to handle through a running count of {KEYS} keys, {trips} records, medians of {runs} alternating runs"
+    );
     let bare = report("bare round trip of two atomics", &rounds[0]);
     let trip = report("round trip", &rounds[1]);
-    println!("    p50 {:.2} x bare, p99.9 {:.2} x bare", trip[0] as f64 / bare[0] as f64, trip[2] as f64 / bare[2] as f64);
+    println!(
+        "    p50 {:.2} x bare, p99.9 {:.2} x bare",
+        trip[0] as f64 / bare[0] as f64,
+        trip[2] as f64 / bare[2] as f64
+    );
     let without = report("open loop, one each 10 us", &open[0]);
     let with = report("open loop, checkpoints every 100 ms", &open[1]);
     println!(

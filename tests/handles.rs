@@ -1,10 +1,18 @@
 //! Jobs with a handle at each end, as an embedder runs them: on threads, step by step, stopped, restored, dropped.
 
+use futures_core::Stream;
+use futures_sink::Sink;
 use snapring::channel::Wait;
 use snapring::handle::{Input, Output, OutputError, PushError};
 use snapring::operator::Progress;
+use snapring::runtime::Restart;
 use snapring::snapshot::{Store, StoreOptions, sim::SimDisk};
 use snapring::{Checkpoints, Config, Dataflow};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 
 /// A running count per key between two handles.
@@ -139,8 +147,9 @@ fn the_first_error_reaches_both_handles() {
     let (mut input, stream) = flow.input::<u64>("numbers");
     let mut output = stream.try_map(|number| if number < 2 { Ok(number) } else { Err("too large") }).output("out");
     let job = flow.start(workers(1)).unwrap();
-    (0..3).for_each(|number| input.push(number).unwrap());
-    assert_eq!((next(&mut output), next(&mut output)), (Some(0), Some(1)), "what was made before it is there");
+    (0..2).for_each(|number| input.push(number).unwrap());
+    assert_eq!((next(&mut output), next(&mut output)), (Some(0), Some(1)));
+    input.push(2).unwrap();
     let error = loop {
         match output.poll() {
             Err(OutputError::Closed { error }) => break error.expect("the job has failed"),
@@ -188,7 +197,11 @@ fn every_crash_is_mended_by_pushing_again() {
         let disk = SimDisk::new();
         let config = || {
             let store = Store::open_on(Box::new(disk.clone()), StoreOptions::default()).unwrap();
-            workers(1).parallelism(2).ring_capacity(1).batch_len_max(2).checkpoints(Checkpoints::on_demand().store(store))
+            workers(1)
+                .parallelism(2)
+                .ring_capacity(1)
+                .batch_len_max(2)
+                .checkpoints(Checkpoints::on_demand().store(store))
         };
         let (mut durable, mut latest) = (Vec::new(), Vec::new());
         for is_last in [false, true] {
@@ -230,4 +243,118 @@ fn every_crash_is_mended_by_pushing_again() {
         latest.sort_unstable();
         assert_eq!(latest, results, "crash at step {crash_at}");
     }
+}
+
+/// A job that fails once, at its `fails_at`th record, and restarts.
+fn failing_once(fails_at: u64, config: Config) -> (Dataflow, Config, Input<u64>, Output<(u64, u64)>) {
+    let flow = Dataflow::new("fails-once");
+    let (input, stream) = flow.input::<u64>("keys");
+    let seen = AtomicU64::new(0);
+    let output = stream
+        .map(move |key| {
+            assert!(seen.fetch_add(1, Ordering::Relaxed) + 1 != fails_at, "by and by");
+            key
+        })
+        .key_by(|key| *key)
+        .count("counts")
+        .output("results");
+    (flow, config.restart(Restart::attempts(2)), input, output)
+}
+
+#[test]
+fn after_a_restart_the_pusher_pushes_again_and_the_poller_is_told() {
+    for parallelism in [1, 2] {
+        let state = tempfile::tempdir().unwrap();
+        let config = workers(2).parallelism(parallelism).checkpoints(Checkpoints::on_demand().to(state.path()));
+        let (flow, config, mut input, mut output) = failing_once(6, config);
+        let job = flow.start(config).unwrap();
+        push_all(&mut input, [1, 1, 1]);
+        let before: Vec<_> = (0..3).map(|_| next(&mut output).unwrap()).collect();
+        assert_eq!(before, [(1, 1), (1, 2), (1, 3)]);
+        let epoch = job.checkpoint().unwrap().wait().unwrap().epoch;
+        push_all(&mut input, [1, 1]);
+        assert_eq!((next(&mut output), next(&mut output)), (Some((1, 4)), Some((1, 5))));
+        input.push(1).unwrap(); // this one fails the job
+
+        let from = loop {
+            match input.push(1) {
+                Err(PushError::Rewound { from, record: 1 }) => break from,
+                Err(PushError::Closed { error, .. }) => panic!("{error:?}"),
+                // It may still go into the ring of the attempt that is about to fail.
+                _ => std::thread::yield_now(),
+            }
+        };
+        assert_eq!((from, input.position()), (3, Some(3)));
+        push_all(&mut input, [1, 1, 1]);
+        let told = loop {
+            match output.poll() {
+                Err(error) => break error,
+                Ok(_) => drop(output.wait(Duration::from_secs(1))),
+            }
+        };
+        assert_eq!(told, OutputError::Rewound { epoch: epoch + 1 });
+        let again: Vec<_> = (0..3).map(|_| next(&mut output).unwrap()).collect();
+        assert_eq!(again, [(1, 4), (1, 5), (1, 6)]);
+        input.close().unwrap();
+        assert_eq!(next(&mut output), None);
+        assert_eq!(job.wait().unwrap().restarts, 1);
+    }
+}
+
+#[test]
+fn a_restart_without_the_handle_says_what_is_missing() {
+    let state = tempfile::tempdir().unwrap();
+    let config = workers(1).parallelism(1).checkpoints(Checkpoints::on_demand().to(state.path()));
+    let (flow, config, mut input, _output) = failing_once(2, config);
+    let job = flow.start(config).unwrap();
+    push_all(&mut input, [1, 2, 3]);
+    drop(input);
+    let error = job.wait().unwrap_err().to_string();
+    assert!(error.contains("by and by") && error.contains("from 0 to 3 again"), "{error}");
+}
+
+/// The smallest executor.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Thread(std::thread::Thread);
+    impl Wake for Thread {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let mut future = std::pin::pin!(future);
+    let waker = Arc::new(Thread(std::thread::current())).into();
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let start = Instant::now();
+        std::thread::park_timeout(Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody woke the task");
+    }
+}
+
+#[test]
+fn tasks_of_an_executor_are_woken() {
+    let (flow, mut input, mut output) = counting();
+    let job = flow.start(workers(1).ring_capacity(1).batch_len_max(1)).unwrap();
+    let sender = std::thread::spawn(move || {
+        block_on(async {
+            for key in 0..2_000 {
+                poll_fn(|context| Pin::new(&mut input).poll_ready(context)).await.unwrap();
+                Pin::new(&mut input).start_send(key % 3).unwrap();
+            }
+            poll_fn(|context| Pin::new(&mut input).poll_close(context)).await.unwrap();
+        });
+        input
+    });
+    let mut received = Vec::new();
+    block_on(async {
+        while let Some(result) = poll_fn(|context| Pin::new(&mut output).poll_next(context)).await {
+            received.push(result.unwrap().record);
+        }
+    });
+    assert_eq!(received.len(), 2_000);
+    assert_eq!(received.iter().filter(|(_, count)| *count == 666).count(), 3);
+    drop(sender.join().unwrap());
+    job.wait().unwrap();
 }

@@ -72,8 +72,7 @@ impl<T> Consumer<T> {
     #[inline]
     pub fn has_records(&self) -> bool {
         // SAFETY: published, as `look` has seen, and not released: that is up to this handle.
-        self.look() == Look::Slot
-            && matches!(unsafe { self.ring.header(self.at.slot).content() }, Content::Records(_))
+        self.look() == Look::Slot && matches!(unsafe { self.ring.header(self.at.slot).content() }, Content::Records(_))
     }
 
     /// Whether [`Mark::End`] has been taken.

@@ -87,15 +87,7 @@ impl<T> fmt::Debug for Input<T> {
 impl<T: Send> Input<T> {
     pub(crate) fn new(name: &str, port: Arc<InputPort<T>>) -> Self {
         let sleeper = Sleeper::at(&port.outside);
-        Self {
-            name: name.into(),
-            port,
-            ring: None,
-            wakers: Arc::default(),
-            next: None,
-            is_closed: false,
-            sleeper,
-        }
+        Self { name: name.into(), port, ring: None, wakers: Arc::default(), next: None, is_closed: false, sleeper }
     }
 
     /// Pushes one record, and lets the job have it at once.

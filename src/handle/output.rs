@@ -121,6 +121,12 @@ impl<T> Iterator for Batch<'_, T> {
 
 impl<T> ExactSizeIterator for Batch<'_, T> {}
 
+impl<T> Drop for Output<T> {
+    fn drop(&mut self) {
+        self.port.forsake();
+    }
+}
+
 /// What the next step of polling found.
 enum Found {
     /// Records are in the ring of this lane.

@@ -96,8 +96,8 @@ impl<T> InputPort<T> {
 /// Of an [`Output`](super::Output).
 pub(crate) struct OutputPort<T> {
     pub(super) outside: Arc<Outside>,
-    /// Rings of attempts that the handle has not turned to yet, in order.
-    attempts: Mutex<Vec<OutputAttempt<T>>>,
+    /// Rings of attempts that the handle has not turned to yet, in order. None: it has gone, and wants nothing.
+    attempts: Mutex<Option<Vec<OutputAttempt<T>>>>,
     /// What found no room in a ring when its task went away, with the barrier behind it: the ring's address names the lane.
     leftovers: Mutex<Vec<Leftovers<T>>>,
     /// Counts the rings.
@@ -120,12 +120,14 @@ struct Leftovers<T> {
 
 impl<T> OutputPort<T> {
     pub(crate) fn new(outside: Arc<Outside>) -> Self {
-        Self { outside, attempts: Mutex::default(), leftovers: Mutex::default(), rings: AtomicU64::new(0) }
+        Self { outside, attempts: Mutex::new(Some(Vec::new())), leftovers: Mutex::default(), rings: AtomicU64::new(0) }
     }
 
     /// An attempt of the job begins, from this epoch.
     pub(crate) fn begin(&self, restored: u64) {
-        locked(&self.attempts).push(OutputAttempt { restored, rings: Vec::new() });
+        locked(&self.attempts)
+            .iter_mut()
+            .for_each(|attempts| attempts.push(OutputAttempt { restored, rings: Vec::new() }));
     }
 
     /// One more ring of the attempt that began last. Returns its number.
@@ -134,20 +136,27 @@ impl<T> OutputPort<T> {
     /// None has begun.
     pub(crate) fn add(&self, ring: Consumer<T>) -> u64 {
         let number = self.rings.fetch_add(1, Ordering::Relaxed);
-        let mut attempts = locked(&self.attempts);
-        attempts.last_mut().expect("an attempt begins before its tasks are made").rings.push((number, ring));
+        if let Some(attempts) = &mut *locked(&self.attempts) {
+            attempts.last_mut().expect("an attempt begins before its tasks are made").rings.push((number, ring));
+        }
         number
     }
 
     /// The next attempt, if there is one.
     pub(super) fn next_attempt(&self) -> Option<OutputAttempt<T>> {
         let mut attempts = locked(&self.attempts);
-        (!attempts.is_empty()).then(|| attempts.remove(0))
+        attempts.as_mut().filter(|attempts| !attempts.is_empty()).map(|attempts| attempts.remove(0))
+    }
+
+    /// The handle goes.
+    pub(super) fn forsake(&self) {
+        *locked(&self.attempts) = None;
+        locked(&self.leftovers).clear();
     }
 
     /// Whether the handle would find something new here.
     pub(super) fn has_news(&self) -> bool {
-        !locked(&self.attempts).is_empty() || self.outside.outcome().is_some()
+        locked(&self.attempts).as_ref().is_some_and(|attempts| !attempts.is_empty()) || self.outside.outcome().is_some()
     }
 
     /// What a task leaves behind when it goes away; before its end of the ring does.
