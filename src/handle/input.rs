@@ -194,7 +194,7 @@ impl<T: Send> Input<T> {
         match self.ring_anew() {
             // Where the job goes on from is no news to one who pushes nothing.
             Err(PushError::Rewound { .. }) if !pushed_any => {}
-            other => drop(other?),
+            other => _ = other?,
         }
         self.is_closed = true;
         // If the job has not started yet, it will find that it begins at the end.
