@@ -12,7 +12,7 @@ pub use stream::Stream;
 use crate::error::Error;
 use crate::graph::{Graph, Keeps};
 use crate::operator::Source;
-use crate::runtime::{Config, Job, Local, Made, Reading};
+use crate::runtime::{Config, Job, Local, Reading};
 use drawing::{Drawing, SourceDrawn, named};
 use start::Recipe;
 use std::cell::RefCell;
@@ -59,7 +59,8 @@ impl Dataflow {
                 let pipe = build.pipe(port)?;
                 let share = build.splits(&name);
                 let meter = build.start.meter.clone();
-                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter)))
+                let care = build.start.care.clone();
+                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter, care)))
             })
         });
         Stream::at(self.drawing.clone(), port)
@@ -76,8 +77,9 @@ impl Dataflow {
     /// # Errors
     /// The drawing or the configuration is wrong, an input or output cannot be opened, or the snapshot does not fit.
     pub fn start(self, config: Config) -> Result<Job, Error> {
-        let (recipe, made) = self.make(config)?;
-        Job::start(made, recipe.config())
+        let mut recipe = Recipe::new(&self.drawing, config)?;
+        let store = recipe.open_store()?;
+        Job::start(Box::new(recipe), store)
     }
 
     /// Makes the job run on the caller's thread, step by step, with no thread of its own.
@@ -85,14 +87,8 @@ impl Dataflow {
     /// # Errors
     /// As [`Dataflow::start`].
     pub fn into_local(self, config: Config) -> Result<Local, Error> {
-        let (recipe, made) = self.make(config)?;
-        Ok(Local::new(made, recipe.config()))
-    }
-
-    fn make(self, config: Config) -> Result<(Recipe, Made), Error> {
         let mut recipe = Recipe::new(&self.drawing, config)?;
-        let mut store = recipe.open_store()?;
-        let made = recipe.make(&mut store)?;
-        Ok((recipe, made))
+        let store = recipe.open_store()?;
+        Local::start(Box::new(recipe), store)
     }
 }

@@ -292,7 +292,7 @@ impl RingEntry {
             Box::new(move |build| {
                 let edges = build.drawing.edges_into(port);
                 let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
-                Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?)))
+                Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?, build.start.care.clone())))
             })
         });
         Self { chain: draw.chain_of(port), port }

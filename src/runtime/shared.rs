@@ -29,6 +29,8 @@ pub(crate) struct Meter {
     rate_per_s: Option<u64>,
     /// From when on the rate counts: opening a store on a busy disk is no reason for a burst.
     paced_from_ns: u64,
+    /// Records that had been read by then.
+    paced_from_records: u64,
     records: CachePadded<AtomicU64>,
     /// When the first record was read, plus one; 0 before.
     first_record_ns: AtomicU64,
@@ -48,12 +50,23 @@ impl Shared {
             checkpointing,
             meter: Meter {
                 paced_from_ns: clock.now_ns(),
+                paced_from_records: 0,
                 clock,
                 rate_per_s,
                 records: word(0),
                 first_record_ns: AtomicU64::new(0),
             },
         }
+    }
+
+    /// For the next attempt of the same job, from `epoch`: only counts and clock go on.
+    pub(crate) fn next(&self, epoch: u64) -> Self {
+        let Meter { clock, rate_per_s, .. } = &self.meter;
+        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s);
+        next.meter.paced_from_records = self.meter.records();
+        *next.meter.records.get_mut() = self.meter.records();
+        *next.meter.first_record_ns.get_mut() = self.meter.first_record_ns.load(Ordering::Relaxed);
+        next
     }
 
     // Each Acquire below pairs with the Release of the setter of the same word: who sees an epoch also sees what the
@@ -121,7 +134,7 @@ impl Meter {
     pub(crate) fn allowance(&self, max: usize) -> usize {
         let Some(rate) = self.rate_per_s else { return max };
         let paced_ns = self.clock.now_ns() - self.paced_from_ns;
-        let due = u128::from(paced_ns) * u128::from(rate) / 1_000_000_000;
+        let due = u128::from(paced_ns) * u128::from(rate) / 1_000_000_000 + u128::from(self.paced_from_records);
         let left = due.saturating_sub(u128::from(self.records()));
         usize::try_from(left).unwrap_or(max).min(max)
     }

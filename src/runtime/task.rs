@@ -24,6 +24,10 @@ pub(crate) trait Body: Send {
     fn inputs(&self) -> usize;
     /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
     fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
+    /// The record under way, where it is known: after a failure, for its report.
+    fn text(&self) -> Option<String> {
+        None
+    }
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
     /// The task has failed: tells all neighbours.
@@ -103,6 +107,7 @@ impl Task {
         failure.task.get_or_insert(self.index);
         failure.epoch.get_or_insert(self.cut.frozen() + 1);
         failure.record.get_or_insert(self.taken);
+        failure.text = failure.text.take().or_else(|| self.body.text());
         failure
     }
 

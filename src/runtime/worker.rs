@@ -17,6 +17,8 @@ pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>
             idle.wait();
         }
     }
+    // That is user code too, and comes after the first failure, if there is one: nobody needs to hear of it.
+    tasks.into_iter().for_each(|task| drop(task.leave()));
 }
 
 /// One pass over the tasks: whether any of them did something.

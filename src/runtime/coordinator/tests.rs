@@ -8,7 +8,7 @@ use crate::snapshot::StoreOptions;
 use crate::snapshot::sim::SimDisk;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{TryRecvError, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
