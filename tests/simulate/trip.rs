@@ -26,7 +26,7 @@ impl Trip {
     }
 
     /// The same function, but that it may fail.
-    pub fn before<T, U>(&self, f: impl Fn(T) -> U) -> impl Fn(T) -> U {
+    pub fn before<T, U, F: Fn(T) -> U>(&self, f: F) -> impl Fn(T) -> U + use<T, U, F> {
         let trip = self.clone();
         move |value| {
             trip.pass();
