@@ -358,3 +358,50 @@ fn tasks_of_an_executor_are_woken() {
     drop(sender.join().unwrap());
     job.wait().unwrap();
 }
+
+/// CPU time of this process so far.
+fn cpu_time() -> Duration {
+    // The 14th and 15th fields, in hundredths of a second (proc_pid_stat(5)); the name before them may hold blanks.
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let ticks = stat.rsplit(')').next().unwrap().split_whitespace().skip(11).take(2);
+    Duration::from_millis(ticks.map(|ticks| 10 * ticks.parse::<u64>().unwrap()).sum())
+}
+
+#[test]
+#[ignore = "takes 10 s, and nothing else may run in this process: name it, with --ignored"]
+fn an_idle_job_costs_next_to_no_cpu_time() {
+    const WORKERS: u32 = 2;
+    let (flow, mut input, mut output) = counting();
+    let job = flow.start(workers(WORKERS as usize)).unwrap();
+    input.push(1).unwrap();
+    assert_eq!(next(&mut output), Some((1, 1)));
+    std::thread::sleep(Duration::from_millis(100));
+    let (start, before) = (Instant::now(), cpu_time());
+    std::thread::sleep(Duration::from_secs(10));
+    let share = (cpu_time() - before).as_secs_f64() / start.elapsed().as_secs_f64() / f64::from(WORKERS);
+    println!("{:.3} % of a core per worker", share * 100.0);
+    assert!(share < 0.01, "{share} of a core per idle worker");
+    input.close().unwrap();
+    job.wait().unwrap();
+}
+
+#[test]
+fn who_makes_room_wakes_who_waits_for_it() {
+    // Parked workers look by themselves only every 20 ms: without a wake-up for each batch this takes 2 s and more.
+    let (flow, mut input, mut output) = counting();
+    let job = flow.start(workers(1).parallelism(1).ring_capacity(1).batch_len_max(1)).unwrap();
+    let start = Instant::now();
+    for _ in 0..100 {
+        // More than all rings hold: the tasks wait for the poller, and the pusher for them.
+        let pushed = (0..8).take_while(|_| input.push(1).is_ok() || (input.wait(Duration::from_millis(1)) && input.push(1).is_ok()));
+        for _ in 0..pushed.count() {
+            std::thread::sleep(Duration::from_micros(200)); // long enough to fall asleep
+            next(&mut output).unwrap();
+        }
+    }
+    let took = start.elapsed();
+    input.close().unwrap();
+    while next(&mut output).is_some() {}
+    job.wait().unwrap();
+    assert!(took < Duration::from_millis(1_500), "{took:?}");
+}

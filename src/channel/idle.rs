@@ -32,7 +32,10 @@ pub enum Wait {
 const SPIN_ROUNDS: u32 = 6;
 const YIELD_ROUNDS: u32 = 10;
 const PARK_FIRST: Duration = Duration::from_micros(20);
-const PARK_MAX: Duration = Duration::from_millis(1);
+/// What nobody announces is looked for so often.
+const PARK_MAX_POLLING: Duration = Duration::from_millis(2);
+/// Where everything is announced: only a safeguard.
+const PARK_MAX: Duration = Duration::from_millis(20);
 
 /// One worker's ladder. It stays with the worker's thread.
 pub struct Idle {
@@ -40,6 +43,7 @@ pub struct Idle {
     spins: bool,
     round: u32,
     park: Duration,
+    park_max: Duration,
     nap: Nap,
 }
 
@@ -48,7 +52,7 @@ impl Idle {
     pub fn new(wait: Wait, threads: usize, cores: usize) -> Self {
         let spins = threads <= cores;
         let wait = if wait == Wait::Spin && !spins { Wait::Park } else { wait };
-        Self { wait, spins, round: 0, park: PARK_FIRST, nap: Nap::new() }
+        Self { wait, spins, round: 0, park: PARK_FIRST, park_max: PARK_MAX, nap: Nap::new() }
     }
 
     /// What wakes this worker; none for one that never parks.
@@ -60,6 +64,11 @@ impl Idle {
     #[inline]
     pub fn is_fresh(&self) -> bool {
         self.round == 0
+    }
+
+    /// Whether something is waited for that wakes nobody: input from outside, a moment in time.
+    pub fn polls(&mut self, polls: bool) {
+        self.park_max = if polls { PARK_MAX_POLLING } else { PARK_MAX };
     }
 
     /// There was something to do: the next wait begins at the foot of the ladder.
@@ -87,7 +96,7 @@ impl Idle {
             Wait::Park if self.round == announces_at + 1 => self.nap.announce(),
             Wait::Park => {
                 self.nap.sleep(self.park);
-                self.park = (self.park * 2).min(PARK_MAX);
+                self.park = (self.park * 2).min(self.park_max);
                 // Announced again before the next look for work.
                 self.nap.announce();
             }

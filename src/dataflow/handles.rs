@@ -32,7 +32,7 @@ impl Dataflow {
                 let meter = build.start.meter.clone();
                 let ring = splits.first().map(|split| {
                     let (producer, consumer) = ring(build.config.ring_capacity, batch_len);
-                    port.begin((!split.done).then_some(producer), split.offset, meter.wakers().clone());
+                    port.begin((!split.done).then_some(producer), split.offset, meter.workers().clone());
                     consumer
                 });
                 let ring = ring.filter(|_| !splits[0].done);
@@ -55,7 +55,7 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
         let output = Output::new(port.clone());
         self.end(operator, move |build, stages| {
             if build.index == 0 {
-                port.begin(build.start.epoch);
+                port.begin(build.start.epoch, build.start.meter.workers().clone());
             }
             let ring = ring(build.config.ring_capacity, build.batch_len::<T>());
             let delivering = Delivering::new(port.clone(), ring, build.config.outbox_bytes_max);

@@ -16,7 +16,7 @@ pub struct Input<T> {
     port: Arc<InputPort<T>>,
     /// Of the attempt under way; none before the first, and once the input is closed.
     ring: Option<Producer<T>>,
-    wakers: Arc<Wakers>,
+    workers: Arc<Wakers>,
     /// The number of the record that is pushed next, once an attempt has said it.
     next: Option<u64>,
     is_closed: bool,
@@ -87,7 +87,7 @@ impl<T> fmt::Debug for Input<T> {
 impl<T: Send> Input<T> {
     pub(crate) fn new(name: &str, port: Arc<InputPort<T>>) -> Self {
         let sleeper = Sleeper::at(&port.outside);
-        Self { name: name.into(), port, ring: None, wakers: Arc::default(), next: None, is_closed: false, sleeper }
+        Self { name: name.into(), port, ring: None, workers: Arc::default(), next: None, is_closed: false, sleeper }
     }
 
     /// Pushes one record, and lets the job have it at once.
@@ -130,7 +130,7 @@ impl<T: Send> Input<T> {
         if let (Some(ring), Some(next)) = (&mut self.ring, &mut self.next) {
             ring.publish();
             *next += pushed;
-            self.wakers.wake_surely();
+            self.workers.wake_surely();
         }
     }
 
@@ -161,9 +161,9 @@ impl<T: Send> Input<T> {
     /// Turns to the newest attempt of the job, if there is a new one.
     fn turn_to_attempt(&mut self) -> Result<(), PushError<()>> {
         let Some(attempt) = self.port.take_attempt() else { return Ok(()) };
-        let InputAttempt { ring, from, wakers } = attempt;
+        let InputAttempt { ring, from, workers } = attempt;
         let expected = self.next.replace(from).unwrap_or(0);
-        self.wakers = wakers;
+        self.workers = workers;
         self.is_closed |= ring.is_none();
         if from == expected || ring.is_none() {
             self.ring = ring.filter(|_| !self.is_closed);
@@ -200,7 +200,7 @@ impl<T: Send> Input<T> {
         // If the job has not started yet, it will find that it begins at the end.
         self.port.close_at(self.next.unwrap_or(0));
         self.ring = None;
-        self.wakers.wake_surely();
+        self.workers.wake_surely();
         Ok(())
     }
 
@@ -227,6 +227,6 @@ impl<T> Drop for Input<T> {
         }
         self.ring = None;
         self.port.leave();
-        self.wakers.wake_surely();
+        self.workers.wake_surely();
     }
 }

@@ -2,7 +2,7 @@
 
 use super::outside::Sleeper;
 use super::port::{OutputAttempt, OutputPort};
-use crate::channel::{Consumer, Polled, Records};
+use crate::channel::{Consumer, Polled, Records, Wakers};
 use crate::marks::Mark;
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,6 +25,7 @@ pub struct Output<T> {
     rest_epoch: u64,
     /// What a batch borrows that does not lie in a ring.
     batch: Vec<T>,
+    workers: Arc<Wakers>,
     pub(super) sleeper: Sleeper,
     /// The error of the job has been an item of the stream.
     #[cfg(feature = "futures")]
@@ -42,11 +43,23 @@ struct Lane<T> {
     is_over: bool,
 }
 
-/// Results of one task, of one epoch: an iterator that owns them.
+/// Results of one task, of one epoch: an iterator that owns them. Dropping it makes room for others.
 pub struct Batch<'a, T> {
     records: Records<'a, T>,
+    /// Dropped after the records have made room.
+    _wake: WakeWorkers<'a>,
     epoch: u64,
     may_repeat: bool,
+}
+
+/// A task may have waited for the room, and its worker with it.
+struct WakeWorkers<'a>(&'a Wakers);
+
+impl Drop for WakeWorkers<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.wake_surely();
+    }
 }
 
 /// One result.
@@ -124,6 +137,8 @@ impl<T> ExactSizeIterator for Batch<'_, T> {}
 impl<T> Drop for Output<T> {
     fn drop(&mut self) {
         self.port.forsake();
+        self.lanes.clear();
+        self.workers.wake_surely();
     }
 }
 
@@ -146,6 +161,7 @@ impl<T: Send> Output<T> {
             rest: VecDeque::new(),
             rest_epoch: 0,
             batch: Vec::new(),
+            workers: Arc::default(),
             sleeper,
             #[cfg(feature = "futures")]
             has_told_error: false,
@@ -168,6 +184,7 @@ impl<T: Send> Output<T> {
                     self.rest_epoch = lane.epoch;
                     let first = records.next();
                     self.rest.extend(records);
+                    self.workers.wake_surely();
                     return Ok(first.map(|record| self.received(record)));
                 }
             }
@@ -200,7 +217,8 @@ impl<T: Send> Output<T> {
                 (records, lane.epoch)
             }
         };
-        Ok(Some(Batch { records, epoch, may_repeat: epoch > durable_epoch }))
+        let _wake = WakeWorkers(&self.workers);
+        Ok(Some(Batch { records, _wake, epoch, may_repeat: epoch > durable_epoch }))
     }
 
     /// Epochs up to this one are durable: no restart goes back behind it.
@@ -268,10 +286,11 @@ impl<T: Send> Output<T> {
         // The outcome first: an attempt that came before it is there to be seen.
         let outcome = self.port.outside.outcome();
         let is_first = self.lanes.is_empty();
-        let Some(OutputAttempt { restored, rings }) = self.port.next_attempt() else {
+        let Some(OutputAttempt { restored, workers, rings }) = self.port.next_attempt() else {
             return outcome.map_or(Ok(false), |error| Err(OutputError::Closed { error }));
         };
         let lane = |(number, ring)| Lane { number, ring, epoch: restored + 1, left: VecDeque::new(), is_over: false };
+        self.workers = workers;
         (self.lanes, self.at) = (rings.into_iter().map(lane).collect(), 0);
         if is_first { Ok(true) } else { Err(OutputError::Rewound { epoch: restored + 1 }) }
     }

@@ -1,7 +1,7 @@
 //! What the world outside of a job sees of it, over all its attempts: how far it is durable, and how it ended.
 
-use crate::channel::{Nap, TaskNap, Waker};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::channel::{Nap, TaskNap, Waker, Wakers};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One for each dataflow.
@@ -10,8 +10,10 @@ pub(crate) struct Outside {
     durable_to: AtomicU64,
     /// Set once the job is over for good: its first error, or none.
     outcome: OnceLock<Option<Arc<str>>>,
-    /// Of the handles.
-    wakers: Mutex<Vec<Waker>>,
+    /// Of the handles that have been drawn.
+    drawn: Mutex<Vec<Waker>>,
+    /// The same, once the job has started.
+    wakers: Wakers,
 }
 
 impl Outside {
@@ -29,9 +31,8 @@ impl Outside {
     pub(crate) fn over(&self, error: Option<String>) {
         // The first outcome is the outcome.
         let _ = self.outcome.set(error.map(Arc::from));
-        // With the fence of whoever is falling asleep: it sees the outcome, or we see it.
-        fence(Ordering::SeqCst);
-        self.wakers().iter().for_each(Waker::wake);
+        self.started();
+        self.wakers.wake_surely();
     }
 
     /// Whether the job is over; then its first error, if it failed.
@@ -39,9 +40,14 @@ impl Outside {
         self.outcome.get().cloned()
     }
 
-    /// What wakes whoever waits at a handle.
-    pub(crate) fn wakers(&self) -> Vec<Waker> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Nothing more will be drawn.
+    pub(crate) fn started(&self) {
+        self.wakers.set(self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    }
+
+    /// Whoever waits at a handle; once the job has started.
+    pub(crate) fn wakers(&self) -> &Wakers {
+        &self.wakers
     }
 }
 
@@ -56,8 +62,8 @@ impl Sleeper {
     /// One that the job wakes.
     pub(super) fn at(outside: &Outside) -> Self {
         let (thread, task) = (Nap::new(), TaskNap::default());
-        let mut wakers = outside.wakers.lock().unwrap_or_else(PoisonError::into_inner);
-        wakers.extend([thread.waker(), task.waker()]);
+        let mut drawn = outside.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.extend([thread.waker(), task.waker()]);
         Self { thread, task }
     }
 }

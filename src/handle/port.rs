@@ -27,7 +27,7 @@ pub(super) struct InputAttempt<T> {
     pub(super) ring: Option<Producer<T>>,
     /// The number of the first record that the job wants.
     pub(super) from: u64,
-    pub(super) wakers: Arc<Wakers>,
+    pub(super) workers: Arc<Wakers>,
 }
 
 /// Whether more will come.
@@ -55,8 +55,8 @@ impl<T> InputPort<T> {
     }
 
     /// An attempt of the job begins: it wants the records from `from` on, through `ring`.
-    pub(crate) fn begin(&self, ring: Option<Producer<T>>, from: u64, wakers: Arc<Wakers>) {
-        *locked(&self.attempt) = Some(InputAttempt { ring, from, wakers });
+    pub(crate) fn begin(&self, ring: Option<Producer<T>>, from: u64, workers: Arc<Wakers>) {
+        *locked(&self.attempt) = Some(InputAttempt { ring, from, workers });
     }
 
     pub(super) fn take_attempt(&self) -> Option<InputAttempt<T>> {
@@ -108,6 +108,7 @@ pub(crate) struct OutputPort<T> {
 pub(super) struct OutputAttempt<T> {
     /// The epoch that it goes on from.
     pub(super) restored: u64,
+    pub(super) workers: Arc<Wakers>,
     /// Each with its number.
     pub(super) rings: Vec<(u64, Consumer<T>)>,
 }
@@ -124,10 +125,10 @@ impl<T> OutputPort<T> {
     }
 
     /// An attempt of the job begins, from this epoch.
-    pub(crate) fn begin(&self, restored: u64) {
-        locked(&self.attempts)
-            .iter_mut()
-            .for_each(|attempts| attempts.push(OutputAttempt { restored, rings: Vec::new() }));
+    pub(crate) fn begin(&self, restored: u64, workers: Arc<Wakers>) {
+        if let Some(attempts) = &mut *locked(&self.attempts) {
+            attempts.push(OutputAttempt { restored, workers, rings: Vec::new() });
+        }
     }
 
     /// One more ring of the attempt that began last. Returns its number.

@@ -182,7 +182,7 @@ fn polled(output: &mut Output<u32>) -> String {
 fn each_result_tells_its_epoch_and_whether_it_may_repeat() {
     let (port, mut output) = output();
     assert_eq!(polled(&mut output), "");
-    port.begin(4);
+    port.begin(4, Arc::default());
     let mut task = Task::new(&port);
     task.emit(1);
     task.mark(Mark::Barrier(5));
@@ -202,7 +202,7 @@ fn each_result_tells_its_epoch_and_whether_it_may_repeat() {
 #[test]
 fn a_batch_lends_its_records_in_place_or_from_what_is_left_of_one() {
     let (port, mut output) = output();
-    port.begin(0);
+    port.begin(0, Arc::default());
     let mut task = Task::new(&port);
     (1..=4).for_each(|n| task.emit(n));
     assert_eq!(output.poll().unwrap().unwrap().record, 1);
@@ -216,7 +216,7 @@ fn a_batch_lends_its_records_in_place_or_from_what_is_left_of_one() {
 #[test]
 fn after_a_restart_what_was_durable_comes_once_and_the_rest_again() {
     let (port, mut output) = output();
-    port.begin(0);
+    port.begin(0, Arc::default());
     let mut tasks = [Task::new(&port), Task::new(&port)];
     // The ring has two slots: the second batch and the barriers wait in the outbox.
     for (at, task) in tasks.iter_mut().enumerate() {
@@ -226,7 +226,7 @@ fn after_a_restart_what_was_durable_comes_once_and_the_rest_again() {
     }
     port.outside.durable(1);
     drop(tasks);
-    port.begin(1);
+    port.begin(1, Arc::default());
     let mut task = Task::new(&port);
     task.emit(6);
     task.outbox.publish();
@@ -240,7 +240,7 @@ fn after_a_restart_what_was_durable_comes_once_and_the_rest_again() {
 #[test]
 fn a_handle_that_is_dropped_holds_nobody_up() {
     let (port, output) = output();
-    port.begin(0);
+    port.begin(0, Arc::default());
     let mut task = Task::new(&port);
     (0..9).for_each(|n| task.emit(n));
     assert!(!task.outbox.flush() && !task.outbox.is_forsaken());

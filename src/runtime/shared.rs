@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     /// Epochs up to this one are durable or given up (rule 9).
     closed_to: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
-    wakers: Arc<Wakers>,
+    workers: Arc<Wakers>,
     pub(crate) outside: Arc<Outside>,
     /// False for a job without checkpoints: nothing is ever frozen.
     pub(crate) checkpointing: bool,
@@ -55,7 +55,7 @@ impl Shared {
             durable_to: word(epoch),
             closed_to: word(epoch),
             stopping: CachePadded::new(AtomicBool::new(false)),
-            wakers: Arc::default(),
+            workers: Arc::default(),
             outside,
             checkpointing,
             meter: Meter {
@@ -100,7 +100,7 @@ impl Shared {
 
     pub(crate) fn request(&self, epoch: u64) {
         self.requested.store(epoch, Ordering::Release);
-        self.wakers.wake_surely();
+        self.wake_surely();
     }
 
     pub(crate) fn abort(&self, epoch: u64) {
@@ -115,13 +115,13 @@ impl Shared {
 
     pub(crate) fn close(&self, epoch: u64) {
         self.closed_to.store(epoch, Ordering::Release);
-        self.wakers.wake_surely();
+        self.wake_surely();
     }
 
     /// Ends all loops, soon and without ceremony.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.wakers.wake_surely();
+        self.wake_surely();
     }
 
     /// Pairs with the Release in `stop`: who sees a ring whose other end has gone, and then looks here, sees why.
@@ -129,9 +129,22 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Who may sleep: workers, and whoever waits at a handle.
-    pub(crate) fn wakers(&self) -> &Arc<Wakers> {
-        &self.wakers
+    /// The workers, as far as they sleep.
+    pub(crate) fn workers(&self) -> &Arc<Wakers> {
+        &self.workers
+    }
+
+    /// Wakes the workers, and whoever waits at a handle. One who is just falling asleep may be missed.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        self.workers.wake();
+        self.outside.wakers().wake();
+    }
+
+    /// Wakes them for all that the caller has published.
+    pub(crate) fn wake_surely(&self) {
+        self.workers.wake_surely();
+        self.outside.wakers().wake_surely();
     }
 }
 

@@ -148,8 +148,7 @@ impl Supervisor {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let wait = self.maker.config().wait;
         let idles: Vec<Idle> = cores.iter().map(|_| Idle::new(wait, cores.len(), available)).collect();
-        let wakers = idles.iter().filter_map(Idle::waker).chain(shared.outside.wakers());
-        shared.wakers().set(wakers.collect());
+        shared.workers().set(idles.iter().filter_map(Idle::waker).collect());
         let mut tasks_of: Vec<Vec<_>> = cores.iter().map(|_| Vec::new()).collect();
         tasks.into_iter().for_each(|(worker, task)| tasks_of[worker].push(task));
         let mut workers = Vec::with_capacity(cores.len());

@@ -33,6 +33,10 @@ pub(crate) trait Body: Send {
     fn text(&self) -> Option<String> {
         None
     }
+    /// Whether it waits for something that wakes nobody.
+    fn polls(&self) -> bool {
+        false
+    }
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
     /// The task has failed: tells all neighbours.
@@ -95,6 +99,11 @@ impl Task {
     /// One step. A panic of user code becomes a failure; both name the place.
     pub(crate) fn step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Box<Failure>> {
         caught(|| self.try_step(shared, events)).map_err(|failed| self.placed(failed))
+    }
+
+    /// Whether it waits for something that wakes nobody.
+    pub(crate) fn polls(&self) -> bool {
+        self.phase == Phase::Reading && self.body.polls()
     }
 
     /// It is done, and lets go of what it was made of: that is user code too.

@@ -12,11 +12,12 @@ pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>
     while !tasks.is_empty() && !shared.is_stopping() {
         if duty_cycle(&mut tasks, shared, events) {
             idle.reset();
-            shared.wakers().wake();
+            shared.wake();
         } else {
             // Whoever was just falling asleep while this worker was busy has been missed.
             if idle.is_fresh() {
-                shared.wakers().wake_surely();
+                idle.polls(tasks.iter().any(Task::polls));
+                shared.wake_surely();
             }
             idle.wait();
         }
