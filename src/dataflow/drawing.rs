@@ -93,6 +93,12 @@ impl Drawing {
         self.port(self.ports[at.0].chain, operator.to_owned())
     }
 
+    /// The edges that lead into the chain of a port, in the order in which they were drawn.
+    pub(super) fn edges_into(&self, at: PortId) -> Vec<usize> {
+        let chain = self.chain_of(at);
+        (0..self.graph.edges.len()).filter(|edge| self.graph.edges[*edge].to == chain).collect()
+    }
+
     pub(super) fn chain_of(&self, at: PortId) -> usize {
         self.ports[at.0].chain
     }

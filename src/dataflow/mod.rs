@@ -1,7 +1,9 @@
 //! What a user draws: a [`Dataflow`] of [`Stream`]s, from sources to sinks, and how it is started.
 
+mod branch;
 mod build;
 mod drawing;
+mod edge;
 mod keyed;
 mod start;
 mod stream;

@@ -1,10 +1,15 @@
 //! The contracts between the runtime and what runs in it: [`Emit`], [`Source`], [`Sink`] and their parts.
 
+mod custom;
+mod emitted;
+mod fan;
 mod fold;
 mod kept;
 mod key;
+mod keyed_state;
 mod operating;
 mod pipe;
+mod process;
 mod rings;
 mod sink;
 mod source;
@@ -12,16 +17,20 @@ mod splits;
 mod stage;
 mod writing;
 
+pub use crate::state::Value;
+pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
 pub use sink::{Committer, Part, Place, Sink, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 
+pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
 pub(crate) use kept::value;
-pub(crate) use operating::{Open, Operating};
-pub(crate) use pipe::{Branches, Chain, Frozen, Link, Out, Pipe, Stateful, Visit};
-pub(crate) use rings::{ByKey, InTurn, PickLane, Rings};
+pub(crate) use operating::{Open, Operate, Operating};
+pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
+pub(crate) use process::Process;
+pub(crate) use rings::{ByKey, InTurn, Rings, SendTo, ToAll};
 pub(crate) use splits::{SplitState, find_splits};
 pub(crate) use stage::{Closure, blamed, take_blamed};
 pub(crate) use writing::Writing;

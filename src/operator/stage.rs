@@ -2,7 +2,7 @@
 //! tasks: a stage takes a record and emits what becomes of it.
 
 use super::Emit;
-use crate::error::{Cause, Failed, Failure};
+use crate::error::{Cause, Failed};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -115,8 +115,8 @@ impl<F> Closure<F> {
 
     /// Says whose error it is.
     #[cold]
-    fn user_error(&self, error: Box<dyn std::error::Error + Send + Sync>) -> Failed {
-        Failed(Box::new(Failure::new(Cause::User(error)).at(&self.name)))
+    pub(crate) fn error(&self, cause: impl std::convert::Into<Cause>) -> Failed {
+        Failed::from(cause).at(&self.name)
     }
 }
 
@@ -218,7 +218,7 @@ closure_stage! {
     ],
     |f, record, out| match f.call(|f| f(record)) {
         Ok(record) => out.emit(record),
-        Err(error) => Err(f.user_error(error.into())),
+        Err(error) => Err(f.error(Cause::User(error.into()))),
     }
 }
 closure_stage! {

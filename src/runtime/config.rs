@@ -171,6 +171,9 @@ impl Config {
         at_least_one("rate_per_s", self.rate_per_s.map(|rate| rate as usize))?;
         at_least_one("unpinned_workers", self.workers)?;
         at_least_one("the number of cores", self.cores.as_ref().map(Vec::len))?;
+        if self.cores.is_some() && self.workers.is_some() {
+            return Err(BuildError::CoresAndUnpinned);
+        }
         if let Some(checkpoints) = &self.checkpoints {
             at_least_one("the checkpoint interval in ns", checkpoints.interval.map(|every| every.as_nanos() as usize))?;
             if checkpoints.place.is_none() {

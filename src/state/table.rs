@@ -1,6 +1,8 @@
 //! The keyed table with its types: what operators see. The ways that every record takes are short and monomorphic; all
 //! else is done by [`super::buckets`] on encoded bytes.
 
+mod modify;
+
 use super::buckets::{Buckets, Layout, Place, overwrite_part};
 use super::directory::Directory;
 use super::entry::{Entry, VALUE_LONG};
@@ -128,6 +130,13 @@ impl<K: Record, V: Record> Table<K, V> {
             self.buckets.pages.prefetch(bucket, at + 64);
         } else {
             self.buckets.pages.prefetch(bucket, 0);
+        }
+    }
+
+    #[inline]
+    fn prefetch_window<T>(&self, window: &[(u64, K, T)]) {
+        if self.bytes() > PREFETCH_ABOVE_BYTES {
+            window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
         }
     }
 
@@ -265,9 +274,7 @@ impl<K: Record, V: Record> Table<K, V> {
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(K, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.bytes() > PREFETCH_ABOVE_BYTES {
-            window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
-        }
+        self.prefetch_window(window);
         for (hash, key, record) in window.drain(..) {
             // Either `first` takes the record or, if there is a value, `next`.
             let record = Cell::new(Some(record));
