@@ -60,7 +60,8 @@ impl Dataflow {
                 let pipe = build.pipe(port)?;
                 let share = build.splits(&name);
                 let meter = build.start.meter.clone();
-                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter)))
+                let skipped = build.skipped(&name, &share)?;
+                Ok(Box::new(Reading::new(build.open(&name), &source, share, skipped, batch_len, pipe, meter)))
             })
         });
         Stream::at(self.drawing.clone(), port)

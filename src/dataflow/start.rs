@@ -10,12 +10,12 @@ use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Settings};
-use crate::operator::{Part, Place, SplitState, value};
+use crate::operator::{Part, Place, SPLITS, SplitState, value};
 use crate::page::Pool;
 use crate::runtime::{
     Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StageConfig, StatePlace, allowed_cores,
 };
-use crate::snapshot::{Durability, Restored, Store, StoreOptions};
+use crate::snapshot::{Durability, Restored, RestoredEntry, Store, StoreOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -158,7 +158,8 @@ fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMa
     let mut found = BTreeMap::new();
     for source in &drawing.sources {
         let restored = snapshot.map(|snapshot| {
-            let entries = snapshot.entries.iter().filter(|entry| entry.operator == *source.name);
+            let is_ours = |entry: &&RestoredEntry| entry.operator == *source.name && entry.state == SPLITS;
+            let entries = snapshot.entries.iter().filter(is_ours);
             let splits = entries.map(|entry| value::<Vec<SplitState>>(entry, snapshot.epoch));
             splits.collect::<Result<Vec<_>, _>>().map(|splits| splits.concat())
         });

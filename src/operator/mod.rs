@@ -1,5 +1,6 @@
 //! The contracts between the runtime and what runs in it: [`Emit`], [`Source`], [`Sink`] and their parts.
 
+mod bad_line;
 mod custom;
 mod emitted;
 mod fan;
@@ -18,6 +19,7 @@ mod stage;
 mod writing;
 
 pub use crate::state::Value;
+pub use bad_line::{BadLine, Skipped};
 pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
 pub use sink::{Committer, Part, Place, Sink, Writer};
@@ -31,7 +33,7 @@ pub(crate) use operating::{Open, Operate, Operating};
 pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
 pub(crate) use process::Process;
 pub(crate) use rings::{ByKey, InTurn, Rings, SendTo, ToAll};
-pub(crate) use splits::{SplitState, find_splits};
+pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
 pub(crate) use stage::{Closure, blamed, take_blamed};
 pub(crate) use writing::Writing;
 

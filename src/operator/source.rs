@@ -1,6 +1,6 @@
 //! Replayable sources: input that can say where it is and go back there.
 
-use super::Emit;
+use super::{Emit, Skipped};
 use crate::error::{ConnectorError, Failed};
 use crate::record::Record;
 
@@ -70,4 +70,10 @@ pub trait Reader: Send + 'static {
 
     /// Where the next record begins. Only needs to be right between two calls of `read`.
     fn offset(&self) -> u64;
+
+    /// The lines that were skipped since this was last called; nothing, for a source that skips none. Called after each
+    /// `read`: what it returns is counted in the job's summary, and kept in checkpoints beside the offset.
+    fn take_skipped(&mut self) -> Skipped {
+        Skipped::default()
+    }
 }

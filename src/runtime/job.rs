@@ -8,6 +8,7 @@ use super::task::Task;
 use super::{Config, Made, affinity, worker};
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failed, Failure};
+use crate::operator::Skipped;
 use core_affinity::CoreId;
 use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -41,6 +42,8 @@ pub struct JobProgress {
 pub struct Summary {
     /// Records read by all sources.
     pub records: u64,
+    /// Lines that were no records and were skipped, each counted once: those before the restored epoch too.
+    pub skipped: Skipped,
     /// From the start to the end.
     pub elapsed: Duration,
     /// From the start to the first record read, if there was one.
@@ -147,6 +150,12 @@ impl Job {
         JobProgress { records: self.shared.meter.records(), last_checkpoint: self.status().last }
     }
 
+    /// The lines that have been skipped so far because they were no records: see [`Summary::skipped`].
+    #[must_use]
+    pub fn skipped(&self) -> Skipped {
+        self.shared.meter.all_skipped()
+    }
+
     /// Whether the job has ended, one way or the other: [`Job::wait`] returns at once.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -207,6 +216,7 @@ impl Job {
         let (status, meter) = (self.status(), &self.shared.meter);
         Summary {
             records: meter.records(),
+            skipped: meter.all_skipped(),
             elapsed: Duration::from_nanos(meter.clock().now_ns()),
             first_record: meter.first_record_ns().map(Duration::from_nanos),
             checkpoints: status.checkpoints,

@@ -7,7 +7,7 @@ use super::shared::Shared;
 use super::task::Task;
 use super::{JobProgress, Made};
 use crate::error::{Error, Failure};
-use crate::operator::Progress;
+use crate::operator::{Progress, Skipped};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -101,6 +101,12 @@ impl Local {
     #[must_use]
     pub fn progress(&self) -> JobProgress {
         JobProgress { records: self.shared.meter.records(), last_checkpoint: self.coordination.status.last }
+    }
+
+    /// The lines that have been skipped so far because they were no records, those before the restored epoch too.
+    #[must_use]
+    pub fn skipped(&self) -> Skipped {
+        self.shared.meter.all_skipped()
     }
 
     fn step_task(&mut self) -> Result<Progress, Box<Failure>> {
