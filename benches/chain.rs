@@ -1,0 +1,95 @@
+//! What a chain of stateless operators costs beside the loop that one would write by hand: 64-byte records are generated,
+//! mapped, filtered and counted, on one worker. The records are made the same way on both sides, and what comes out is
+//! looked at.
+//!
+//! `cargo bench --bench chain` prints the ratio of medians of alternating runs in one process; `-- --test` runs it small.
+
+mod support;
+
+use snapring::Record;
+use snapring::connector::{Discard, Generate};
+use snapring::dataflow::Dataflow;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::median;
+
+/// 64 bytes: what a tick, a reading or a click comes to.
+#[derive(Clone, Copy, Record)]
+struct Reading {
+    sensor: u64,
+    at_ns: u64,
+    values: [f64; 6],
+}
+
+fn reading(index: u64) -> Reading {
+    let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let value = (mixed >> 40) as f64;
+    Reading {
+        sensor: mixed >> 54,
+        at_ns: index * 1000,
+        values: [value, value + 1.0, value + 2.0, value + 3.0, value + 4.0, value + 5.0],
+    }
+}
+
+/// From one scale to another.
+fn calibrated(mut reading: Reading) -> Reading {
+    reading.values.iter_mut().for_each(|value| *value = *value * 0.25 - 7.0);
+    reading
+}
+
+/// About half of them.
+fn is_due(reading: &Reading) -> bool {
+    reading.values[0] + reading.values[5] > 4_194_304.0
+}
+
+fn by_hand(records: u64) -> (u64, Duration) {
+    let start = Instant::now();
+    let mut count = 0;
+    for index in 0..records {
+        // A record is a value in memory, as it is where records come from a file or from another task.
+        let reading = calibrated(black_box(reading(index)));
+        if is_due(&reading) {
+            black_box(&reading);
+            count += 1;
+        }
+    }
+    (count, start.elapsed())
+}
+
+fn in_a_chain(records: u64) -> (u64, Duration) {
+    let counted = Arc::new(AtomicU64::new(0));
+    let count = counted.clone();
+    let start = Instant::now();
+    let flow = Dataflow::new("chain");
+    flow.source("readings", Generate::new(records, 1, reading))
+        .map(calibrated)
+        .filter(is_due)
+        .inspect(move |reading| {
+            black_box(reading);
+            // One thread counts: a load and a store do, as they do by hand.
+            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        })
+        .sink("out", Discard::new());
+    flow.start(support::pinned(1)).and_then(|job| job.wait()).expect("the chain runs");
+    (counted.load(Ordering::Relaxed), start.elapsed())
+}
+
+fn main() {
+    let (runs, records) = if std::env::args().any(|arg| arg == "--test") { (1, 100_000) } else { (9, 50_000_000) };
+    let (mut hand, mut chain) = (vec![], vec![]);
+    for _ in 0..runs {
+        let (expected, time) = by_hand(records);
+        hand.push(time);
+        let (counted, time) = in_a_chain(records);
+        chain.push(time);
+        assert_eq!(counted, expected);
+    }
+    let rate = |time: Duration| records as f64 / time.as_secs_f64() / 1e6;
+    let (hand, chain) = (rate(median(hand)), rate(median(chain)));
+    println!("map, filter, count over {records} records of {} bytes, one worker,", size_of::<Reading>());
+    println!("medians of {runs} alternating runs");
+    println!("  hand-written loop  {hand:8.1} M/s");
+    println!("  chain              {chain:8.1} M/s  {:.2} x the loop", chain / hand);
+}
