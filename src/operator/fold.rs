@@ -98,13 +98,13 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
 
     fn batch(&mut self, records: &mut Records<'_, T>, out: &mut Out<Self::Out>) -> Result<(), Failed> {
         while records.len() > 0 {
-            self.state.fill(&mut self.window, records, &self.key);
-            let (window, step, table) = (&mut self.window, &self.step, &mut self.state.table);
+            let taken = self.state.fill(&mut self.window, records, &self.key);
+            let (step, table) = (&self.step, &mut self.state.table);
             let (first, next) = (|record| step.first(record), |value: &mut _, record| step.next(value, record));
             if self.at_end {
-                table.update_batch(window, first, next, |_| (), |_, ()| Ok::<(), Failed>(()))?;
+                table.update_batch(taken, first, next, |_| (), |_, ()| Ok::<(), Failed>(()))?;
             } else {
-                table.update_batch(window, first, next, S::Value::clone, |key, value| out.emit((key, value)))?;
+                table.update_batch(taken, first, next, S::Value::clone, |key, value| out.emit((key, value)))?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::emitted::Emitted;
 use super::kept::{check_schema, value};
 use super::operating::Open;
-use super::stage::Closure;
+use super::stage::{Closure, Taken};
 use super::{KeyOf, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
@@ -52,18 +52,21 @@ impl<K: Record, V: Record> KeyedState<K, V> {
         <(K, V)>::schema()
     }
 
-    /// Moves as many records into the window as it takes, each with its key and the hash of that.
+    /// Moves as many records into the window as it takes, each with its key and the hash of that, and has their places
+    /// fetched. They are then taken out one by one.
     #[inline]
-    pub fn fill<T, B: KeyOf<T, Key = K>>(
+    pub fn fill<'a, T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        window: &'a mut Vec<(u64, K, T)>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
-    ) {
+    ) -> Taken<'a, (u64, K, T)> {
         for record in records.take(WINDOW) {
             let key = key.call(|key| key.owned(&record));
             window.push((self.table.hash(&key), key, record));
         }
+        self.table.prefetch_all(window);
+        Taken(window.drain(..))
     }
 
     /// The input has ended: gives a page of keys, each with its value, to `each`. `Done` if there were none left.

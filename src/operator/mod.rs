@@ -34,7 +34,7 @@ pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
 pub(crate) use process::Process;
 pub(crate) use rings::{ByKey, InTurn, Rings, SendTo, ToAll};
 pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
-pub(crate) use stage::{Closure, blamed, take_blamed};
+pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
 pub(crate) use writing::Writing;
 
 use crate::error::Failed;

@@ -39,10 +39,9 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
     fn batch(&mut self, records: &mut Records<'_, O::In>, out: &mut Out<O::Out>) -> Result<(), Failed> {
         let operator = &*self.operator;
         while records.len() > 0 {
-            self.state.fill(&mut self.window, records, &self.key);
-            self.state
-                .table
-                .modify_batch(&mut self.window, |key, record, value| operator.on_record(key, record, value, out))?;
+            let taken = self.state.fill(&mut self.window, records, &self.key);
+            let each = |key: &_, record, value: &mut _| operator.on_record(key, record, value, out);
+            self.state.table.modify_batch(taken, each)?;
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 
 use super::Emit;
 use crate::error::{Cause, Failed};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::vec::Drain;
 
 mod sealed {
     pub trait Sealed {}
@@ -120,7 +121,34 @@ impl<F> Closure<F> {
     }
 }
 
+/// Records that an operator has taken in together and looks at one by one. If it fails with some of them left,
+/// [`take_left`] tells how many: they lie behind the one to blame.
+pub(crate) struct Taken<'a, T>(pub(crate) Drain<'a, T>);
+
+impl<T> Iterator for Taken<'_, T> {
+    type Item = T;
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.next()
+    }
+}
+
+impl<T> Drop for Taken<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.len() > 0 {
+            LEFT.set(self.0.len() as u64);
+        }
+    }
+}
+
+/// Records that had been taken in behind the one at which the last failure of this thread happened.
+pub(crate) fn take_left() -> u64 {
+    LEFT.take()
+}
+
 thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
     static BLAMED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

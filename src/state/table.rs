@@ -133,8 +133,9 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
+    /// [`Table::prefetch`] for a window of records with their hashes (64 are a good number), if the table is large.
     #[inline]
-    fn prefetch_window<T>(&self, window: &[(u64, K, T)]) {
+    pub fn prefetch_all<T>(&self, window: &[(u64, K, T)]) {
         if self.bytes() > PREFETCH_ABOVE_BYTES {
             window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
         }
@@ -256,9 +257,8 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in a window of records (64 are a good number): all places are fetched, then the records go in, in order. The
-    /// first record of a key becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at
-    /// the value, and `each` gets what it saw. The window is empty afterwards; at an error its rest is dropped.
+    /// Takes in records, in order; [`Table::prefetch_all`] first makes it fast. The first record of a key becomes its value
+    /// by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each` gets what it saw.
     ///
     /// # Errors
     /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
@@ -268,14 +268,13 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<T, R, E: From<StateError>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        records: impl Iterator<Item = (u64, K, T)>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(K, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.prefetch_window(window);
-        for (hash, key, record) in window.drain(..) {
+        for (hash, key, record) in records {
             // Either `first` takes the record or, if there is a value, `next`.
             let record = Cell::new(Some(record));
             let init = || first(record.take().expect("called once, and first"));

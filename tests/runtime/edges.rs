@@ -4,7 +4,7 @@
 use super::{config, numbers, sorted};
 use snapring::connector::{BadLines, Collect, Csv, Discard, Items, Lines, Memory};
 use snapring::dataflow::{Dataflow, Stream};
-use snapring::operator::{Progress, Stage};
+use snapring::operator::Stage;
 use snapring::runtime::{Checkpoints, Local, StageConfig};
 use std::path::Path;
 
@@ -85,12 +85,19 @@ fn each_edge_hands_each_record_on_once_across_restarts() {
                 }
                 // Some steps, a checkpoint, and some more steps that are lost.
                 let steps = 80 + 150 * run;
-                (0..steps).for_each(|_| drop(job.step().unwrap()));
-                let pending = job.checkpoint().unwrap();
-                while pending.try_wait().unwrap().is_none() {
-                    assert_ne!(job.step().unwrap(), Progress::Done, "{name}: the job outlasts its checkpoints");
+                for _ in 0..steps {
+                    job.step().unwrap();
                 }
-                (0..50).for_each(|_| drop(job.step().unwrap()));
+                let Ok(pending) = job.checkpoint() else {
+                    assert!(len > 1, "{name}: the job is over early");
+                    break;
+                };
+                while pending.try_wait().unwrap().is_none() {
+                    job.step().unwrap();
+                }
+                for _ in 0..50 {
+                    job.step().unwrap();
+                }
             }
             assert_eq!(sorted(out.committed()), expected, "{name}, {parallelisms:?}, {len}");
         }
@@ -195,7 +202,9 @@ fn skipped_lines_are_counted_once_across_restarts() {
     for parallelism in [2, 1, 4] {
         let mut job = local(parallelism);
         assert_eq!(job.skipped().lines, before, "as many as when the checkpoint was made");
-        (0..60).for_each(|_| drop(job.step().unwrap()));
+        for _ in 0..60 {
+            job.step().unwrap();
+        }
         let pending = job.checkpoint().unwrap();
         // Nothing is read any more when it is durable but what was read in the same round.
         while pending.try_wait().unwrap().is_none() {
@@ -225,7 +234,7 @@ fn bad_lines_by_the_side_are_records_like_any_other() {
     let csv = Csv::<u64>::open(&path).unwrap().split_bytes(64).or_bad_lines();
     let (numbers, lines) = flow.source("numbers", csv).partition_result();
     numbers.sink("good", good.clone());
-    lines.key_by_ref(|line| &line.file).count("bad").sink("bad", bad.clone());
+    lines.key_by_ref(|line| &line.file).count("count").sink("bad", bad.clone());
     let summary = flow.start(config(2)).unwrap().wait().unwrap();
     assert_eq!((summary.records, summary.skipped.lines), (100, 0));
     assert_eq!(good.take().len(), 90);

@@ -26,8 +26,10 @@ pub(in crate::connector) struct LineReader {
     filled: usize,
     /// Of `buffer[begin]`.
     position: u64,
-    /// Bytes of the line that was given last: they end at `begin`. Or, of one that was too long: they begin there.
+    /// Bytes of the line that was given last: they end at `begin`.
     last_bytes: usize,
+    /// Instead of a line an error was given: it begins at `begin`.
+    is_too_long: bool,
     /// Where it was opened: no line before it is given.
     opened_at: u64,
     /// Lines given since.
@@ -53,6 +55,7 @@ impl LineReader {
             filled: 0,
             position,
             last_bytes: 0,
+            is_too_long: false,
             opened_at: 0,
             lines: 0,
             numbers: numbers.clone(),
@@ -92,12 +95,12 @@ impl LineReader {
 
     /// The line that was given last, with its ending; of one that was too long its beginning, and it is left behind.
     pub fn last_line(&mut self) -> Result<Vec<u8>, ConnectorError> {
-        if self.last_bytes <= LINE_BYTES_MAX {
+        if !self.is_too_long {
             return Ok(self.buffer[self.begin - self.last_bytes..self.begin].to_vec());
         }
         let line = self.buffer[self.begin..self.begin + OVERLONG_SHOWN_BYTES].to_vec();
         self.skip_line(u64::MAX)?;
-        (self.last_bytes, self.lines) = (0, self.lines + 1);
+        (self.is_too_long, self.last_bytes, self.lines) = (false, 0, self.lines + 1);
         Ok(line)
     }
 
@@ -124,6 +127,9 @@ impl LineReader {
             Some(newline) => newline + 1,
             None => self.find_ending()?,
         };
+        if bytes > LINE_BYTES_MAX {
+            return Err(self.too_long());
+        }
         let is_first = self.position == 0;
         let begin = self.take(bytes);
         self.last_bytes = bytes;
@@ -135,14 +141,13 @@ impl LineReader {
         Ok(if line.is_empty() { None } else { Some(line) })
     }
 
-    /// Reads on until the line in the buffer is whole. Returns its length, 0 at the end of the text.
+    /// Reads on until the line in the buffer is whole, or too long. Returns its length, 0 at the end of the text.
     #[cold]
     fn find_ending(&mut self) -> Result<usize, ConnectorError> {
         loop {
             let searched = self.filled - self.begin;
             if searched > LINE_BYTES_MAX {
-                self.last_bytes = searched;
-                return Err(self.malformed(self.lines, format!("the line is longer than {LINE_BYTES_MAX} bytes")));
+                return Ok(searched);
             }
             if !self.fill()? {
                 return Ok(searched);
@@ -151,6 +156,12 @@ impl LineReader {
                 return Ok(searched + newline + 1);
             }
         }
+    }
+
+    #[cold]
+    fn too_long(&mut self) -> ConnectorError {
+        self.is_too_long = true;
+        self.malformed(self.lines, format!("the line is longer than {LINE_BYTES_MAX} bytes"))
     }
 
     fn take(&mut self, bytes: usize) -> usize {

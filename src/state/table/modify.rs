@@ -104,8 +104,7 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in a window of records, as [`Table::update_batch`] does: all places are fetched, then `f` gets each key and
-    /// record with the value of the key, in order. The window is empty afterwards; at an error its rest is dropped.
+    /// Takes in records, as [`Table::update_batch`] does: `f` gets each key and record with the value of the key, in order.
     ///
     /// # Errors
     /// As for [`Table::modify`].
@@ -115,11 +114,10 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn modify_batch<T, E: From<StateError>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        records: impl Iterator<Item = (u64, K, T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.prefetch_window(window);
-        for (hash, key, record) in window.drain(..) {
+        for (hash, key, record) in records {
             self.modify(hash, &key, |value| f(&key, record, value))?;
         }
         Ok(())
