@@ -48,7 +48,8 @@ impl Operator for Groups {
 
 #[test]
 fn records_and_ends_are_met_once_across_restarts() {
-    const KEYS: u64 = 700;
+    // Many pages: the emission goes on for as many portions.
+    const KEYS: u64 = 20_000;
     const NUMBERS: u64 = KEYS * 4 + 350;
     for (parallelisms, len) in [([1, 3, 1, 2], 1), ([4, 1, 2, 2], 3)] {
         let (folder, out, ends) = (tempfile::tempdir().unwrap(), Memory::new(), Arc::<AtomicU64>::default());
@@ -66,7 +67,7 @@ fn records_and_ends_are_met_once_across_restarts() {
             // The first run is left while it reads, the later ones while they emit what is left.
             let before = ends.load(Ordering::Relaxed);
             while run > 0 && ends.load(Ordering::Relaxed) == before {
-                job.step().unwrap();
+                assert_ne!(job.step().unwrap(), Progress::Done, "it has emitted all there is");
             }
             for _ in 0..100 {
                 job.step().unwrap();

@@ -272,7 +272,7 @@ pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
             Step::Filter => take().into_iter().filter(filter).collect(),
             Step::FlatMap => take().into_iter().flat_map(flat_map).collect(),
             Step::Stage | Step::Rebalance => take(),
-            Step::Broadcast => take().repeat(BROADCAST_TASKS as usize),
+            Step::Broadcast => vec![take(); BROADCAST_TASKS as usize].concat(),
             Step::Split => {
                 let (left, right) = take().into_iter().partition(is_left);
                 open.push(left);
