@@ -51,6 +51,19 @@ pub fn pinned(workers: usize) -> Config {
     }
 }
 
+/// Runs this on a thread where `pinned(1)` has its worker, so that both have the same neighbours.
+pub fn on_first_core<R: Send>(run: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            if let Some(core) = core_affinity::get_core_ids().unwrap_or_default().first() {
+                core_affinity::set_for_current(*core);
+            }
+            run()
+        });
+        there.join().expect("the loop does not panic")
+    })
+}
+
 pub fn median<T: Ord + Copy>(mut values: Vec<T>) -> T {
     values.sort_unstable();
     values[values.len() / 2]
