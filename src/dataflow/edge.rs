@@ -180,7 +180,8 @@ impl RingEntry {
             Box::new(move |build| {
                 let edges = build.drawing.edges_into(port);
                 let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
-                Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?)))
+                let (pipe, care) = (build.pipe::<T>(port)?, build.start.care.clone());
+                Ok(Box::new(Entry::new(Inbox::new(consumers), pipe, care)))
             })
         });
         Self { drawing: drawing.clone(), name, chain: draw.chain_of(port), port }

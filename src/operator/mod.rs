@@ -2,6 +2,7 @@
 
 mod bad_line;
 mod custom;
+mod delivering;
 mod emitted;
 mod fan;
 mod fold;
@@ -26,6 +27,7 @@ pub use sink::{Committer, Part, Place, Sink, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 
+pub(crate) use delivering::Delivering;
 pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
 pub(crate) use kept::value;

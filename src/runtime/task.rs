@@ -24,6 +24,15 @@ pub(crate) trait Body: Send {
     fn inputs(&self) -> usize;
     /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
     fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
+    /// Whether `poll` would take something, as far as that is known without trying.
+    fn is_ready(&self, _: &Aligned) -> bool {
+        true
+    }
+
+    /// The record under way, where it is known: after a failure, for its report.
+    fn text(&self) -> Option<String> {
+        None
+    }
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
     /// The task has failed: tells all neighbours.
@@ -104,6 +113,7 @@ impl Task {
         failure.epoch.get_or_insert(self.cut.frozen() + 1);
         // Some operators take in several before they look at the first.
         failure.record.get_or_insert(self.taken.saturating_sub(take_left()));
+        failure.text = failure.text.take().or_else(|| self.body.text());
         failure
     }
 
@@ -145,7 +155,8 @@ impl Task {
         match self.body.poll(&self.cut, &mut self.taken)? {
             Took::Records => {
                 self.unpublished += 1;
-                if self.unpublished >= BATCHES_BEFORE_PUBLISH {
+                // Nothing more to read: what there is goes now, not when the next step finds the same.
+                if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
                     self.publish()?;
                 }
             }
