@@ -2,7 +2,8 @@
 //! mapped, filtered and counted, on one worker. The records are made the same way on both sides, and what comes out is
 //! looked at.
 //!
-//! `cargo bench --bench chain` prints the ratio of medians of alternating runs in one process; `-- --test` runs it small.
+//! `cargo bench --bench chain` prints ratios over alternating runs in one process, by the clock and by CPU time; `-- --test`
+//! runs it small.
 
 mod support;
 
@@ -90,23 +91,42 @@ fn in_a_chain(records: u64) -> (u64, Duration) {
     (counted.load(Ordering::Relaxed), start.elapsed())
 }
 
+/// One of the three, over all its runs.
+#[derive(Default)]
+struct Side {
+    times: Vec<Duration>,
+    cpu_s: f64,
+}
+
+impl Side {
+    fn run(&mut self, run: impl FnOnce() -> (u64, Duration)) -> u64 {
+        let before = support::cpu_s();
+        let (count, time) = run();
+        self.cpu_s += support::cpu_s() - before;
+        self.times.push(time);
+        count
+    }
+
+    fn show(&self, name: &str, records: u64, than: &Self) {
+        let time = |side: &Self| median(side.times.clone()).as_secs_f64();
+        let (rate, ratio) = (records as f64 / time(self) / 1e6, time(than) / time(self));
+        let cpu_ns = self.cpu_s * 1e9 / (records as f64 * self.times.len() as f64);
+        let cpu_ratio = than.cpu_s / self.cpu_s;
+        println!("  {name:42} {rate:8.1} M/s, {ratio:.2} x; {cpu_ns:5.2} ns of CPU a record, {cpu_ratio:.2} x");
+    }
+}
+
 fn main() {
     let (runs, records) = if std::env::args().any(|arg| arg == "--test") { (1, 100_000) } else { (9, 50_000_000) };
-    let (mut hand, mut memory, mut chain) = (vec![], vec![], vec![]);
+    let (mut hand, mut memory, mut chain) = (Side::default(), Side::default(), Side::default());
     for _ in 0..runs {
-        let (expected, time) = support::on_first_core(|| by_hand(records));
-        hand.push(time);
-        let (also, time) = support::on_first_core(|| by_hand_in_memory(records));
-        memory.push(time);
-        let (counted, time) = in_a_chain(records);
-        chain.push(time);
-        assert_eq!((counted, also), (expected, expected));
+        let expected = hand.run(|| support::on_first_core(|| by_hand(records)));
+        let also = memory.run(|| support::on_first_core(|| by_hand_in_memory(records)));
+        assert_eq!((also, chain.run(|| in_a_chain(records))), (expected, expected));
     }
-    let rate = |time: Duration| records as f64 / time.as_secs_f64() / 1e6;
-    let (hand, memory, chain) = (rate(median(hand)), rate(median(memory)), rate(median(chain)));
     println!("map, filter, count over {records} records of {} bytes, one worker,", size_of::<Reading>());
-    println!("medians of {runs} alternating runs");
-    println!("  hand-written loop                          {hand:8.1} M/s");
-    println!("  the same over records that lie in memory   {memory:8.1} M/s");
-    println!("  chain  {chain:8.1} M/s  {:.2} x the loop, {:.2} x the one over memory", chain / hand, chain / memory);
+    println!("medians of {runs} alternating runs, and ratios to the hand-written loop");
+    hand.show("hand-written loop", records, &hand);
+    memory.show("the same over records that lie in memory", records, &hand);
+    chain.show("chain", records, &hand);
 }
