@@ -87,7 +87,8 @@ fn by_window<K: Record + Clone>(table: &mut Table<K, u64>, keys: &[K]) {
             black_box(count);
             Ok::<_, StateError>(())
         };
-        let result = table.update_batch(&mut window, |()| 1, |count, ()| *count += 1, |&count| count, each);
+        table.prefetch_all(&window);
+        let result = table.update_batch(window.drain(..), |()| 1, |count, ()| *count += 1, |&count| count, each);
         result.expect("the pool is large enough");
     }
 }

@@ -49,7 +49,8 @@
 //! # Where to look
 //!
 //! [`dataflow`] is what one draws with, [`connector`] where records come from and go, [`runtime`] how a job is
-//! configured and run, [`handle`] how a program pushes into a job and polls its results, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
+//! configured and run, [`handle`] how a program pushes into a job and polls its results, [`operator`] what a source, a sink
+//! or a keyed operator of one's own implements, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
 //! [`docs::architecture`] says how it is built, [`docs::format`] and [`docs::state`] what is in the file, byte by byte.
 #![deny(unsafe_code)]
 

@@ -159,7 +159,7 @@ fn a_peer_that_goes_at_any_moment_is_noticed_and_leaks_nothing() {
 #[test]
 fn a_waker_ends_a_park() {
     let mut idle = idle();
-    let waker = idle.waker();
+    let waker = idle.waker().expect("it parks");
     let (mut producer, mut consumer) = ring(1, 1);
     let reader = thread::spawn(move || {
         while !consumer.is_ready() {

@@ -1,5 +1,9 @@
 //! Jobs as a user runs them: drawing, failing, stopping, going on. The crashes are in `simulate`.
 
+#[path = "runtime/edges.rs"]
+mod edges;
+#[path = "runtime/process.rs"]
+mod process;
 #[path = "runtime/trickle.rs"]
 mod trickle;
 

@@ -51,6 +51,29 @@ pub fn pinned(workers: usize) -> Config {
     }
 }
 
+/// The CPU time that all threads of this process have used, in seconds, to a hundredth: other than the clock on the wall it
+/// does not depend on what else the machine does.
+pub fn cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name, which may hold blanks: fields 14 and 15 of all, in ticks of 10 ms.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(14) + ticks(15)) / 100.0
+}
+
+/// Runs this on a thread where `pinned(1)` has its worker, so that both have the same neighbours.
+pub fn on_first_core<R: Send>(run: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|scope| {
+        let there = scope.spawn(|| {
+            if let Some(core) = core_affinity::get_core_ids().unwrap_or_default().first() {
+                core_affinity::set_for_current(*core);
+            }
+            run()
+        });
+        there.join().expect("the loop does not panic")
+    })
+}
+
 pub fn median<T: Ord + Copy>(mut values: Vec<T>) -> T {
     values.sort_unstable();
     values[values.len() / 2]

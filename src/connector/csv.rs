@@ -1,10 +1,11 @@
 //! CSV files as a source of typed records: a record's fields are found by name in the header.
 
 use super::csv_parser::CsvParser;
-use super::input::{Inputs, LineReader};
+use super::input::{Inputs, LineReader, trim_ending};
+use super::rows::{BadLines, OrBadLines, RowReader, RowSource, Rows};
 use super::{Files, Format, Stdout};
-use crate::error::{ConnectorError, Failed};
-use crate::operator::{Emit, Read, Reader, Source, Split};
+use crate::error::ConnectorError;
+use crate::operator::{Source, Split};
 use crate::record::{Record, text::Columns};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -33,6 +34,7 @@ pub struct Csv<T> {
     delimiter: u8,
     na: Option<String>,
     multiline: bool,
+    bad_lines: BadLines,
     item: PhantomData<fn() -> T>,
 }
 
@@ -50,7 +52,8 @@ impl<T: Record> Csv<T> {
     /// # Errors
     /// As [`Csv::open`], for the first file that has something wrong.
     pub fn open_all(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ConnectorError> {
-        Ok(Self { inputs: Inputs::open(paths)?, delimiter: b',', na: None, multiline: false, item: PhantomData })
+        let (inputs, bad_lines) = (Inputs::open(paths)?, BadLines::Fail);
+        Ok(Self { inputs, delimiter: b',', na: None, multiline: false, bad_lines, item: PhantomData })
     }
 
     /// What stands between cells, a comma by default.
@@ -81,6 +84,31 @@ impl<T: Record> Csv<T> {
     pub fn split_bytes(mut self, split_bytes: u64) -> Self {
         self.inputs.split_bytes = (!self.multiline).then_some(split_bytes);
         self
+    }
+
+    /// What becomes of a row that is no record: by default the job fails.
+    #[must_use]
+    pub fn bad_lines(mut self, bad_lines: BadLines) -> Self {
+        self.bad_lines = bad_lines;
+        self
+    }
+
+    /// A source that gives bad rows too, as [`BadLine`](super::BadLine)s by the side of the good ones.
+    ///
+    /// ```no_run
+    /// # use snapring::connector::{Csv, JsonLines};
+    /// # use snapring::{Dataflow, Record};
+    /// # #[derive(Record)]
+    /// # struct Order { account: u64, amount: i64 }
+    /// # let flow = Dataflow::new("payments");
+    /// let (orders, bad) = flow.source("orders", Csv::<Order>::open("orders.csv")?.or_bad_lines()).partition_result();
+    /// bad.sink("bad", JsonLines::exactly_once("bad/")?);
+    /// # orders.sink("orders-out", Csv::exactly_once("out/")?);
+    /// # Ok::<(), snapring::Error>(())
+    /// ```
+    #[must_use]
+    pub fn or_bad_lines(self) -> OrBadLines<Self> {
+        OrBadLines(self)
     }
 
     /// A sink: [`Format::exactly_once`].
@@ -115,12 +143,12 @@ impl<T: Record> Csv<T> {
 
 impl<T: Record> Source for Csv<T> {
     type Item = T;
-    type Reader = CsvReader<T>;
+    type Reader = RowReader<CsvRows<T>>;
 
     fn splits(&self) -> Result<Vec<Split>, ConnectorError> {
         for whole in self.inputs.whole() {
             let (whole, shown) = whole?;
-            self.header(&mut LineReader::open(whole, shown.to_owned(), 0)?)?;
+            self.header(&mut self.inputs.lines(whole, shown.to_owned(), 0)?)?;
         }
         self.inputs.splits()
     }
@@ -130,21 +158,29 @@ impl<T: Record> Source for Csv<T> {
     }
 
     fn open(&self, split: &Split, offset: u64) -> Result<Self::Reader, ConnectorError> {
+        Ok(RowReader::new(self.rows(split, offset)?, self.bad_lines))
+    }
+}
+
+impl<T: Record> RowSource for Csv<T> {
+    type Rows = CsvRows<T>;
+
+    fn rows(&self, split: &Split, offset: u64) -> Result<CsvRows<T>, ConnectorError> {
         let (piece, shown) = self.inputs.piece(split)?;
-        let mut lines = LineReader::open(piece.clone().of_whole_file(), shown.clone(), 0)?;
+        let mut lines = self.inputs.lines(piece.clone().of_whole_file(), shown.clone(), 0)?;
         let (parser, columns) = self.header(&mut lines)?;
         if piece.start > 0 || offset > 0 {
-            lines = LineReader::open(piece, shown, offset)?;
+            lines = self.inputs.lines(piece, shown, offset)?;
         } else {
             lines.end_at(piece.end);
         }
-        Ok(CsvReader { lines, parser, columns, encoded: Vec::new(), item: PhantomData })
+        Ok(CsvRows { lines, parser, columns, encoded: Vec::new(), item: PhantomData })
     }
 }
 
 /// Reads the rows of one split.
 #[derive(Debug)]
-pub struct CsvReader<T> {
+pub struct CsvRows<T> {
     lines: LineReader,
     parser: CsvParser,
     columns: Columns,
@@ -152,7 +188,7 @@ pub struct CsvReader<T> {
     item: PhantomData<fn() -> T>,
 }
 
-impl<T: Record> CsvReader<T> {
+impl<T: Record> CsvRows<T> {
     /// The record of the row that has been parsed.
     fn record(&mut self) -> Result<T, String> {
         self.encoded.clear();
@@ -161,23 +197,24 @@ impl<T: Record> CsvReader<T> {
     }
 }
 
-impl<T: Record> Reader for CsvReader<T> {
+impl<T: Record> Rows for CsvRows<T> {
     type Item = T;
 
-    fn read<E: Emit<T>>(&mut self, max: usize, out: &mut E) -> Result<Read, Failed> {
-        for _ in 0..max {
-            let Some(begin) = self.parser.next_row(&mut self.lines)? else {
-                return Ok(Read::Done);
-            };
-            match self.record() {
-                Ok(record) => out.emit(record)?,
-                Err(reason) => return Err(self.lines.malformed(begin, reason).into()),
-            }
-        }
-        Ok(Read::More)
+    fn next_row(&mut self) -> Result<Option<T>, ConnectorError> {
+        let Some(before) = self.parser.next_row(&mut self.lines)? else { return Ok(None) };
+        self.record().map(Some).map_err(|reason| self.lines.malformed(before, reason))
     }
 
-    fn offset(&self) -> u64 {
+    fn bad_row(&mut self) -> Result<Option<Vec<u8>>, ConnectorError> {
+        if self.parser.is_lost() {
+            return Ok(None);
+        }
+        let first = self.parser.take_first_line();
+        let row = first.map_or_else(|| self.lines.last_line(), Ok)?;
+        Ok(Some(trim_ending(&row).to_vec()))
+    }
+
+    fn position(&self) -> u64 {
         self.lines.position()
     }
 }

@@ -1,6 +1,6 @@
 //! Cuts lines into cells, and joins lines again where a quoted cell holds a line end. Knows no type.
 
-use super::input::LineReader;
+use super::input::{LineCount, LineReader};
 use crate::error::ConnectorError;
 use crate::record::text::Row;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -17,6 +17,10 @@ pub(super) struct CsvParser {
     ends: Vec<usize>,
     used: usize,
     cells: usize,
+    /// The first line of a row of several.
+    first_line: Vec<u8>,
+    /// A quoted cell was never closed: where the next row begins is not known.
+    is_lost: bool,
 }
 
 /// What a line came to.
@@ -31,13 +35,15 @@ enum Fed {
 impl CsvParser {
     pub fn new(delimiter: u8, multiline: bool) -> Self {
         let reader = ReaderBuilder::new().delimiter(delimiter).build();
-        Self { reader, multiline, bytes: vec![0; 1024], ends: vec![0; 64], used: 0, cells: 0 }
+        let (bytes, ends, first_line) = (vec![0; 1024], vec![0; 64], Vec::new());
+        Self { reader, multiline, bytes, ends, used: 0, cells: 0, first_line, is_lost: false }
     }
 
-    /// Parses the next row that begins in the piece; empty lines are none. Returns where it begins.
-    pub fn next_row(&mut self, lines: &mut LineReader) -> Result<Option<u64>, ConnectorError> {
+    /// Parses the next row that begins in the piece; empty lines are none. Returns how many lines were given before it.
+    /// Behind a malformed row the next one can be parsed, unless [`CsvParser::is_lost`].
+    pub fn next_row(&mut self, lines: &mut LineReader) -> Result<Option<LineCount>, ConnectorError> {
         loop {
-            let begin = lines.position();
+            let before = lines.count();
             let Some(line) = lines.next_line()? else {
                 return Ok(None);
             };
@@ -45,31 +51,57 @@ impl CsvParser {
                 continue;
             }
             (self.used, self.cells) = (0, 0);
+            self.first_line.clear();
             match self.feed_line(line) {
-                Fed::Row => return Ok(Some(begin)),
-                Fed::Early => return Err(lines.malformed(begin, "a carriage return stands within the line")),
-                Fed::Open if !self.multiline => return Err(lines.malformed(begin, IN_QUOTES)),
-                Fed::Open => return self.more_lines(lines, begin),
+                Fed::Row => return Ok(Some(before)),
+                Fed::Open if self.multiline => return self.more_lines(lines, before),
+                Fed::Early => return Err(self.malformed(lines, before, "a carriage return stands within the line")),
+                Fed::Open => return Err(self.malformed(lines, before, IN_QUOTES)),
             }
         }
     }
 
     /// Goes on with a row whose quoted cell holds line ends.
     #[cold]
-    fn more_lines(&mut self, lines: &mut LineReader, begin: u64) -> Result<Option<u64>, ConnectorError> {
+    fn more_lines(&mut self, lines: &mut LineReader, before: LineCount) -> Result<Option<LineCount>, ConnectorError> {
+        self.first_line = lines.last_line()?;
+        self.is_lost = true;
         loop {
             let Some(line) = lines.next_of_file()? else {
-                return Err(lines.malformed(begin, "a quoted cell is never closed"));
+                return Err(lines.malformed(before, "a quoted cell is never closed"));
             };
             match self.feed_line(line) {
-                Fed::Row => return Ok(Some(begin)),
-                Fed::Early => return Err(lines.malformed(begin, "a carriage return stands within the row")),
+                Fed::Row => {
+                    self.is_lost = false;
+                    return Ok(Some(before));
+                }
+                Fed::Early => {
+                    self.is_lost = false;
+                    return Err(self.malformed(lines, before, "a carriage return stands within the row"));
+                }
                 Fed::Open if self.used > super::input::LINE_BYTES_MAX => {
-                    return Err(lines.malformed(begin, "the row is too long: is a quoted cell never closed?"));
+                    return Err(lines.malformed(before, "the row is too long: is a quoted cell never closed?"));
                 }
                 Fed::Open => {}
             }
         }
+    }
+
+    /// The error for a row, behind which parsing begins anew.
+    #[cold]
+    fn malformed(&mut self, lines: &LineReader, before: LineCount, reason: &str) -> ConnectorError {
+        self.reader.reset();
+        lines.malformed(before, reason)
+    }
+
+    /// The first line of the row, if it has several.
+    pub fn take_first_line(&mut self) -> Option<Vec<u8>> {
+        Some(std::mem::take(&mut self.first_line)).filter(|line| !line.is_empty())
+    }
+
+    /// Whether the end of a row was not found: there is no next one.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     fn feed_line(&mut self, line: &[u8]) -> Fed {

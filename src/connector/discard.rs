@@ -46,7 +46,8 @@ impl<T: Record> Writer for Discard<T> {
 
     #[inline]
     fn write(&mut self, record: T) -> Result<(), Failed> {
-        drop(black_box(record));
+        // By reference: a look at a record is no reason to move it.
+        black_box(&record);
         Ok(())
     }
 

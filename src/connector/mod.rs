@@ -20,19 +20,22 @@ mod items;
 mod lines;
 mod memory;
 mod part_name;
+mod rows;
 mod stdout;
 mod stretch;
 
 pub use collect::{Collect, CollectWriter};
 
-pub use csv::{Csv, CsvReader};
+pub use crate::operator::{BadLine, Skipped};
+pub use csv::{Csv, CsvRows};
 pub use discard::Discard;
 pub use files::{Files, FilesWriter};
 pub use format::{Format, JsonLines};
 pub use generate::{Generate, GenerateReader};
 pub use items::{Items, ItemsReader};
-pub use lines::{Lines, LinesReader};
+pub use lines::{Line, LineRows, Lines};
 pub use memory::{Memory, MemoryWriter};
+pub use rows::{BadLines, OrBadLines, RowOrBadLineReader, RowReader};
 pub use stdout::{Stdout, StdoutWriter};
 
 use format::Rows;

@@ -1,5 +1,6 @@
 //! Sources and sinks tried alone: no task, no ring, no store.
 
+mod bad_lines;
 mod crash;
 mod csv;
 mod files;

@@ -4,7 +4,7 @@ use super::drawing::{Drawing, PortId};
 use crate::channel::{Consumer, Outbox, Producer, ring, slot_records};
 use crate::error::{BuildError, Error};
 use crate::graph::{Plan, Route};
-use crate::operator::{Open, Pipe, Place, SplitState};
+use crate::operator::{Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
 use crate::runtime::{Care, Config, SourceMeter, Task};
 use crate::snapshot::RestoredEntry;
 use std::any::Any;
@@ -104,6 +104,15 @@ impl Build<'_> {
     pub(super) fn splits(&self, source: &str) -> Vec<SplitState> {
         let splits = &self.start.splits[source];
         splits.iter().skip(self.index as usize).step_by(self.tasks as usize).cloned().collect()
+    }
+
+    /// What has been skipped in these splits of a source, up to where the snapshot was made.
+    pub(super) fn skipped(&self, source: &str, splits: &[SplitState]) -> Result<Vec<SplitSkipped>, Error> {
+        let entries = self.restored(source).filter(|entry| entry.state == SKIPPED);
+        let skipped = entries.map(|entry| value::<Vec<SplitSkipped>>(entry, self.start.epoch));
+        let mut skipped = skipped.collect::<Result<Vec<_>, _>>()?.concat();
+        skipped.retain(|skipped| splits.iter().any(|split| split.id == skipped.id));
+        Ok(skipped)
     }
 
     /// What the snapshot holds of an operator, from all its old tasks.

@@ -1,9 +1,13 @@
 //! What can be done where records with the same key meet.
 
+use super::build::Build;
 use super::drawing::named;
 use super::stream::Stream;
+use crate::error::Error;
 use crate::graph::Keeps;
-use crate::operator::{Closure, Counting, Fold, FromInitial, KeyOf, Operating, Out, Reducing, Step};
+use crate::operator::{
+    Closure, Counting, Fold, FromInitial, KeyOf, Operate, Operating, Operator, Out, Process, Reducing, Step,
+};
 use crate::record::Record;
 use std::fmt;
 use std::panic::Location;
@@ -73,6 +77,18 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         self.folded(name, "count", false, || Counting)
     }
 
+    /// What an operator of one's own makes of the records: see [`Operator`].
+    #[track_caller]
+    pub fn process<O>(self, name: &str, operator: O) -> Stream<O::Out>
+    where
+        O: Operator<Key = B::Key, In = T>,
+    {
+        let operator = Arc::new(operator);
+        self.with_state(name, "process", move |build, key, name| {
+            Process::open(build.open(name), key.clone(), operator.clone(), build.restored(name))
+        })
+    }
+
     #[track_caller]
     fn folded<S>(
         self,
@@ -86,6 +102,22 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         S::Value: Clone,
         B::Key: Clone,
     {
+        self.with_state(name, kind, move |build, key, name| {
+            Fold::open(build.open(name), key.clone(), step(), at_end, build.restored(name))
+        })
+    }
+
+    /// Draws an operator with state; `open` makes that of a task.
+    #[track_caller]
+    fn with_state<O>(
+        self,
+        name: &str,
+        kind: &'static str,
+        open: impl Fn(&Build<'_>, &Closure<B>, &Arc<str>) -> Result<O, Error> + Send + 'static,
+    ) -> Stream<O::Out>
+    where
+        O: Operate<In = T, Out: Send> + 'static,
+    {
         let Self { stream, key } = self;
         let operator = named(name, kind, Location::caller(), Keeps::State);
         let name = Arc::<str>::from(name);
@@ -96,10 +128,9 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         draw.plug::<T>(
             stream.port,
             Box::new(move |build| {
-                let fold = Fold::open(build.open(&name), key.clone(), step(), at_end, build.restored(&name))?;
-                let batch_len = build.batch_len::<(B::Key, S::Value)>();
-                let out = Out::new(batch_len, build.pipe(port)?);
-                Ok(Box::new(Operating::new(name.clone(), fold, out)))
+                let operator = open(build, &key, &name)?;
+                let out = Out::new(build.batch_len::<O::Out>(), build.pipe(port)?);
+                Ok(Box::new(Operating::new(name.clone(), operator, out)))
             }),
         );
         drop(draw);

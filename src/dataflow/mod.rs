@@ -1,7 +1,9 @@
 //! What a user draws: a [`Dataflow`] of [`Stream`]s, from sources to sinks, and how it is started.
 
+mod branch;
 mod build;
 mod drawing;
+mod edge;
 mod handles;
 mod keyed;
 mod start;
@@ -58,8 +60,9 @@ impl Dataflow {
                 let pipe = build.pipe(port)?;
                 let share = build.splits(&name);
                 let meter = build.start.meter.clone();
-                let care = build.start.care.clone();
-                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter, care)))
+                let skipped = build.skipped(&name, &share)?;
+                let (open, care) = (build.open(&name), build.start.care.clone());
+                Ok(Box::new(Reading::new(open, &source, share, skipped, batch_len, pipe, meter, care)))
             })
         });
         Stream::at(self.drawing.clone(), port)

@@ -10,13 +10,13 @@ use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
-use crate::operator::{Part, Place, SplitState, blamed, value};
+use crate::operator::{Part, Place, SPLITS, SplitState, blamed, value};
 use crate::page::Pool;
 use crate::runtime::{
     Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
     StatePlace, allowed_cores,
 };
-use crate::snapshot::{Durability, Restored, Store, StoreOptions};
+use crate::snapshot::{Durability, Restored, RestoredEntry, Store, StoreOptions};
 use core_affinity::CoreId;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -227,7 +227,8 @@ fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMa
     let mut found = BTreeMap::new();
     for source in &drawing.sources {
         let restored = snapshot.map(|snapshot| {
-            let entries = snapshot.entries.iter().filter(|entry| entry.operator == *source.name);
+            let is_ours = |entry: &&RestoredEntry| entry.operator == *source.name && entry.state == SPLITS;
+            let entries = snapshot.entries.iter().filter(is_ours);
             let splits = entries.map(|entry| value::<Vec<SplitState>>(entry, snapshot.epoch));
             splits.collect::<Result<Vec<_>, _>>().map(|splits| splits.concat())
         });

@@ -1,17 +1,12 @@
-//! What a user draws with: [`Stream`], and [`KeyedStream`] behind a `key_by`.
+//! What a user draws with: [`Stream`], the operators that fuse into its chain, and the sinks that end it.
 
 use super::build::Build;
 use super::drawing::{Drawing, PortId, SinkDrawn, named, unnamed};
-use super::keyed::KeyedStream;
-use crate::channel::Inbox;
-use crate::error::{BuildError, Error};
-use crate::graph::{Keeps, Operator, Route};
+use crate::error::Error;
+use crate::graph::{Keeps, Operator};
 use crate::operator::{
-    Borrowed, Branches, ByKey, Chain, Closure, Computed, Filter, FilterMap, FlatMap, InTurn, Inspect, KeyOf, Map, Out,
-    PickLane, Pipe, Rings, Sink, Stage, Start, Then, TryMap, Writing,
+    Chain, Filter, FilterMap, FlatMap, Inspect, Map, Pipe, Sink, Stage, Start, Then, TryMap, Writing,
 };
-use crate::record::Record;
-use crate::runtime::Entry;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,9 +22,9 @@ use std::sync::Arc;
 pub struct Stream<T, C = Start<T>> {
     pub(super) drawing: Rc<RefCell<Drawing>>,
     pub(super) port: PortId,
-    stages: C,
+    pub(super) stages: C,
     /// Fused operators that are not in the drawing yet.
-    operators: Vec<Operator>,
+    pub(super) operators: Vec<Operator>,
     types: PhantomData<fn() -> T>,
 }
 
@@ -127,32 +122,6 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         self.then(operator, stage)
     }
 
-    /// Two streams with every record on both.
-    #[track_caller]
-    pub fn fork(self) -> (Stream<T>, Stream<T>)
-    where
-        T: Clone,
-    {
-        let operator = unnamed("fork", Location::caller());
-        let Self { drawing, port, stages, mut operators, .. } = self;
-        let name = operator.name.clone();
-        operators.push(operator);
-        let mut draw = drawing.borrow_mut();
-        draw.operators(port, operators);
-        let ports = [draw.port_behind(port, &name), draw.port_behind(port, &name)];
-        draw.plug::<C::In>(
-            port,
-            Box::new(move |build| {
-                let batch_len = build.batch_len::<T>();
-                let branch = |port| Ok::<_, Error>(Out::new(batch_len, build.pipe::<T>(port)?));
-                let branches = ports.into_iter().map(branch).collect::<Result<_, _>>()?;
-                Ok(Box::new(Chain::new(stages.replicate(), Branches(branches))))
-            }),
-        );
-        drop(draw);
-        (Stream::at(drawing.clone(), ports[0]), Stream::at(drawing, ports[1]))
-    }
-
     /// Ends the stream in what `make` makes for each task, of the chain of stages so far.
     pub(super) fn end(
         self,
@@ -184,124 +153,5 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
             let writer = sink.writer(&build.start.place, build.index)?;
             Ok(Box::new(Chain::new(stages, Writing::new(name.clone(), writer))))
         });
-    }
-}
-
-// `T: Record` stands at each method: stood it here, the compiler would miss the method and not say what is no record.
-impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
-    /// Begins a stage of its own, behind a ring: configuration can give it its own parallelism and cores.
-    #[track_caller]
-    pub fn stage(self, name: &str) -> Stream<T>
-    where
-        T: Record,
-    {
-        let first = named(name, "stage", Location::caller(), Keeps::Nothing);
-        let drawing = self.drawing.clone();
-        let entry = RingEntry::draw::<T>(&drawing, first);
-        self.into_rings(&entry, Route::Forward, in_turn::<T>);
-        Stream::at(drawing, entry.port)
-    }
-
-    /// The records of both streams, in no particular order between them.
-    #[track_caller]
-    pub fn merge<D: Stage<Out = T>>(self, other: Stream<T, D>) -> Stream<T>
-    where
-        T: Record,
-    {
-        let first = unnamed("merge", Location::caller());
-        let drawing = self.drawing.clone();
-        let same = Rc::ptr_eq(&drawing, &other.drawing);
-        if !same {
-            drawing.borrow_mut().mistake = Some(BuildError::TwoDataflows { operator: first.name.clone() });
-        }
-        let entry = RingEntry::draw::<T>(&drawing, first);
-        self.into_rings(&entry, Route::Forward, in_turn::<T>);
-        if same {
-            other.into_rings(&entry, Route::Forward, in_turn::<T>);
-        }
-        Stream::at(drawing, entry.port)
-    }
-
-    /// Brings records with the same key to the same task. `key` must always give the same key for the same record.
-    #[track_caller]
-    pub fn key_by<K, F>(self, key: F) -> KeyedStream<T, Computed<F>>
-    where
-        T: Record,
-        K: Record,
-        F: Fn(&T) -> K + Send + Sync + 'static,
-    {
-        self.keyed(Computed(key), unnamed("key_by", Location::caller()))
-    }
-
-    /// As [`Stream::key_by`], where the key is a part of the record: it is cloned only where it goes on alone.
-    #[track_caller]
-    pub fn key_by_ref<K, F>(self, key: F) -> KeyedStream<T, Borrowed<F>>
-    where
-        T: Record,
-        K: Record + Clone,
-        F: Fn(&T) -> &K + Send + Sync + 'static,
-    {
-        self.keyed(Borrowed(key), unnamed("key_by_ref", Location::caller()))
-    }
-
-    fn keyed<B: KeyOf<T>>(self, key: B, operator: Operator) -> KeyedStream<T, B>
-    where
-        T: Record,
-    {
-        let key = Closure::new(operator.name.as_str().into(), key);
-        let drawing = self.drawing.clone();
-        let entry = RingEntry::draw::<T>(&drawing, operator);
-        let of_record = key.clone();
-        self.into_rings(&entry, Route::Key, move |build| {
-            let (key, hasher, mut scratch) = (of_record.clone(), build.start.hasher, Vec::new());
-            ByKey(move |record: &T| key.call(|key| key.with(record, |key| hasher.hash(key, &mut scratch))))
-        });
-        KeyedStream::new(Stream::at(drawing, entry.port), key)
-    }
-
-    /// Ends the chain in rings to the tasks of another.
-    fn into_rings<R: PickLane<T> + 'static>(
-        self,
-        to: &RingEntry,
-        route: Route,
-        make_route: impl Fn(&Build<'_>) -> R + Send + 'static,
-    ) where
-        T: Record,
-    {
-        let Self { drawing, port, stages, operators, .. } = self;
-        let mut draw = drawing.borrow_mut();
-        draw.operators(port, operators);
-        let edge = draw.edge(port, to.chain, route);
-        draw.plug::<C::In>(
-            port,
-            Box::new(move |build| {
-                let rings = Rings::new(build.outbox::<T>(edge), make_route(build));
-                Ok(Box::new(Chain::new(stages.replicate(), rings)))
-            }),
-        );
-    }
-}
-
-fn in_turn<T>(build: &Build<'_>) -> InTurn {
-    InTurn::new(build.index as usize, build.batch_len::<T>())
-}
-
-/// The beginning of a chain that takes its records from rings.
-struct RingEntry {
-    chain: usize,
-    port: PortId,
-}
-
-impl RingEntry {
-    fn draw<T: Record>(drawing: &Rc<RefCell<Drawing>>, first: Operator) -> Self {
-        let mut draw = drawing.borrow_mut();
-        let port = draw.chain(first, |port| {
-            Box::new(move |build| {
-                let edges = build.drawing.edges_into(port);
-                let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
-                Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?, build.start.care.clone())))
-            })
-        });
-        Self { chain: draw.chain_of(port), port }
     }
 }

@@ -55,6 +55,21 @@ pub enum BuildError {
         /// What it is.
         is: String,
     },
+    /// A number of tasks that makes no sense.
+    #[error("stage `{stage}`: its parallelism must be between 1 and {max}, not {is}")]
+    Parallelism {
+        /// The stage.
+        stage: String,
+        /// The most tasks that it can have: a repartition has a ring from each task to each.
+        max: u32,
+        /// The number asked for.
+        is: u32,
+    },
+    /// Workers that are to be pinned and not to be pinned.
+    #[error(
+        "the configuration has both `cores` and `unpinned_workers`: the first pins a worker to each core, the second pins none, so leave one of them out"
+    )]
+    CoresAndUnpinned,
     /// An exactly-once sink without checkpoints.
     #[error("sink `{operator}` is exactly-once and publishes only what a checkpoint covers: configure checkpoints")]
     NeedsCheckpoints {

@@ -125,6 +125,12 @@ impl<C: Into<Cause>> From<C> for Failed {
 }
 
 impl Failed {
+    /// An error of user code, be it a text.
+    #[cold]
+    pub fn user(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Cause::User(error.into()).into()
+    }
+
     /// Names the operator, unless one is named already.
     #[cold]
     #[must_use]

@@ -62,6 +62,21 @@ pub enum Route {
     Key,
     /// Straight on where the parallelism is the same, else to each task in turn.
     Forward,
+    /// To each task in turn.
+    Rebalance,
+    /// To all tasks.
+    Broadcast,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "by key",
+            Self::Forward => "forward",
+            Self::Rebalance => "rebalance",
+            Self::Broadcast => "broadcast",
+        })
+    }
 }
 
 /// A bundle of rings from the tasks of one chain to those of another.
@@ -118,11 +133,7 @@ impl fmt::Display for Graph {
             let operators: Vec<_> = chain.operators.iter().map(|o| format!("{} ({})", o.name, o.kind)).collect();
             writeln!(f, "  chain {}: {}", chain.name, operators.join(" > "))?;
             for edge in self.edges.iter().filter(|edge| edge.from == index) {
-                let route = match edge.route {
-                    Route::Key => "by key",
-                    Route::Forward => "forward",
-                };
-                writeln!(f, "    {route} to chain {}", self.chains[edge.to].name)?;
+                writeln!(f, "    {} to chain {}", edge.route, self.chains[edge.to].name)?;
             }
         }
         Ok(())

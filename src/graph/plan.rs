@@ -53,7 +53,8 @@ const TASKS_MAX: u32 = 256;
 /// A stage that is not drawn, a parallelism that is not between 1 and 256, or no worker.
 pub fn plan(graph: &Graph, settings: &Settings) -> Result<Plan, BuildError> {
     if settings.workers == 0 {
-        return Err(setting("the number of workers", "at least 1", 0));
+        let (what, must, is) = ("the number of workers", "at least 1".to_owned(), "0".to_owned());
+        return Err(BuildError::Setting { what, must, is });
     }
     check_names(graph, settings)?;
     let mut plan = Plan { chains: Vec::new(), tasks: Vec::new() };
@@ -62,7 +63,7 @@ pub fn plan(graph: &Graph, settings: &Settings) -> Result<Plan, BuildError> {
         let stage = own(&chain.name).or_else(|| chain.operators.iter().find_map(|operator| own(&operator.name)));
         let tasks = stage.and_then(|(tasks, _)| *tasks).unwrap_or(settings.parallelism);
         if !(1..=TASKS_MAX).contains(&tasks) {
-            return Err(setting("parallelism", &format!("between 1 and {TASKS_MAX}"), tasks));
+            return Err(BuildError::Parallelism { stage: chain.name.clone(), max: TASKS_MAX, is: tasks });
         }
         let all: Vec<usize> = (0..settings.workers).collect();
         let workers = stage.map(|(_, workers)| workers).filter(|workers| !workers.is_empty()).unwrap_or(&all);
@@ -76,10 +77,6 @@ pub fn plan(graph: &Graph, settings: &Settings) -> Result<Plan, BuildError> {
         }));
     }
     Ok(plan)
-}
-
-fn setting(what: &'static str, must: &str, is: u32) -> BuildError {
-    BuildError::Setting { what, must: must.to_owned(), is: is.to_string() }
 }
 
 fn check_names(graph: &Graph, settings: &Settings) -> Result<(), BuildError> {
@@ -133,6 +130,10 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
+        let mut many = settings(1, 1);
+        many.stages.insert("b".into(), (Some(257), vec![]));
+        let message = plan(&graph(&["a", "b"]), &many).unwrap_err().to_string();
+        assert!(message.contains("stage `b`") && message.contains("257"), "{message}");
         assert!(plan(&graph(&["a"]), &settings(1, 0)).is_err());
         assert!(plan(&graph(&["a"]), &settings(0, 1)).is_err());
         let mut unknown = settings(1, 1);

@@ -1,11 +1,17 @@
 //! The contracts between the runtime and what runs in it: [`Emit`], [`Source`], [`Sink`] and their parts.
 
+mod bad_line;
+mod custom;
 mod delivering;
+mod emitted;
+mod fan;
 mod fold;
 mod kept;
 mod key;
+mod keyed_state;
 mod operating;
 mod pipe;
+mod process;
 mod rings;
 mod sink;
 mod source;
@@ -13,19 +19,24 @@ mod splits;
 mod stage;
 mod writing;
 
+pub use crate::state::Value;
+pub use bad_line::{BadLine, Skipped};
+pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
 pub use sink::{Committer, Part, Place, Sink, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 
 pub(crate) use delivering::Delivering;
+pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
 pub(crate) use kept::value;
-pub(crate) use operating::{Open, Operating};
-pub(crate) use pipe::{Branches, Chain, Frozen, Link, Out, Pipe, Stateful, Visit};
-pub(crate) use rings::{ByKey, InTurn, PickLane, Rings};
-pub(crate) use splits::{SplitState, find_splits};
-pub(crate) use stage::{Closure, blamed, take_blamed};
+pub(crate) use operating::{Open, Operate, Operating};
+pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
+pub(crate) use process::Process;
+pub(crate) use rings::{ByKey, InTurn, Rings, SendTo, ToAll};
+pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
+pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
 pub(crate) use writing::Writing;
 
 use crate::error::Failed;

@@ -12,7 +12,7 @@ use crate::state::Hasher;
 use std::sync::Arc;
 
 /// An operator with state, as one task sees it.
-pub(crate) trait Operator: Send {
+pub(crate) trait Operate: Send {
     type In;
     type Out;
 
@@ -44,19 +44,19 @@ pub(crate) struct Open {
 }
 
 /// The pipe of an operator.
-pub(crate) struct Operating<O: Operator> {
+pub(crate) struct Operating<O: Operate> {
     name: Arc<str>,
     operator: O,
     out: Out<O::Out>,
 }
 
-impl<O: Operator> Operating<O> {
+impl<O: Operate> Operating<O> {
     pub(crate) fn new(name: Arc<str>, operator: O, out: Out<O::Out>) -> Self {
         Self { name, operator, out }
     }
 }
 
-impl<O: Operator<Out: Send>> Pipe<O::In> for Operating<O> {
+impl<O: Operate<Out: Send>> Pipe<O::In> for Operating<O> {
     fn batch(&mut self, records: &mut Records<'_, O::In>) -> Result<(), Failed> {
         let (operator, out) = (&mut self.operator, &mut self.out);
         blamed(&self.name, || operator.batch(records, out)).map_err(|failed| failed.at(&self.name))?;
@@ -64,7 +64,7 @@ impl<O: Operator<Out: Send>> Pipe<O::In> for Operating<O> {
     }
 }
 
-impl<O: Operator<Out: Send>> Link for Operating<O> {
+impl<O: Operate<Out: Send>> Link for Operating<O> {
     fn flush(&mut self) -> bool {
         self.out.next().flush()
     }
@@ -92,7 +92,7 @@ impl<O: Operator<Out: Send>> Link for Operating<O> {
     }
 }
 
-impl<O: Operator> Stateful for Operating<O> {
+impl<O: Operate> Stateful for Operating<O> {
     fn name(&self) -> &str {
         &self.name
     }

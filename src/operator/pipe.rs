@@ -130,10 +130,6 @@ impl<T> Out<T> {
     pub(crate) fn next(&mut self) -> &mut dyn Pipe<T> {
         &mut *self.next
     }
-
-    pub(crate) fn is_broken(&self) -> bool {
-        self.next.is_broken()
-    }
 }
 
 impl<T> Emit<T> for Out<T> {
@@ -147,142 +143,33 @@ impl<T> Emit<T> for Out<T> {
     }
 }
 
-/// Each record goes to every branch.
-pub(crate) struct Branches<T>(pub(crate) Vec<Out<T>>);
-
-impl<T: Clone> Emit<T> for Branches<T> {
-    fn emit(&mut self, record: T) -> Result<(), Failed> {
-        if let Some((last, others)) = self.0.split_last_mut() {
-            for branch in others {
-                branch.emit(record.clone())?;
-            }
-            last.emit(record)?;
-        }
-        Ok(())
-    }
-}
-
-impl<T: Send + Clone> Output<T> for Branches<T> {
+impl<T: Send> Output<T> for Out<T> {
     fn batch_over(&mut self) -> Result<(), Failed> {
-        self.0.iter_mut().try_for_each(Out::deliver)
+        self.deliver()
     }
 }
 
-impl<T: Send + Clone> Link for Branches<T> {
+/// What was gathered has been delivered before any of these is called: it goes at the end of each batch.
+impl<T: Send> Link for Out<T> {
     fn flush(&mut self) -> bool {
-        // All of them, whatever the others say: one branch that is full must not hold up the rest.
-        let mut flushed = true;
-        for branch in &mut self.0 {
-            flushed &= branch.next.flush();
-        }
-        flushed
+        self.next.flush()
     }
     fn is_broken(&self) -> bool {
-        self.0.iter().any(|branch| branch.is_broken())
+        self.next.is_broken()
     }
     fn poison(&mut self) {
-        self.0.iter_mut().for_each(|branch| branch.next.poison());
+        self.next.poison();
     }
     fn publish(&mut self) -> Result<(), Failed> {
-        self.0.iter_mut().try_for_each(|branch| branch.next.publish())
+        self.next.publish()
     }
     fn mark(&mut self, mark: Mark) {
-        self.0.iter_mut().for_each(|branch| branch.next.mark(mark));
+        self.next.mark(mark);
     }
     fn end(&mut self) -> Result<Progress, Failed> {
-        let mut progress = Progress::Done;
-        for branch in &mut self.0 {
-            if branch.next.end()? != Progress::Done {
-                progress = Progress::Made;
-            }
-        }
-        Ok(progress)
+        self.next.end()
     }
     fn visit(&mut self, visit: &mut Visit<'_>) -> Result<(), Failed> {
-        self.0.iter_mut().try_for_each(|branch| branch.next.visit(visit))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::{Arc, Mutex};
-
-    /// A pipe that writes down what it is told.
-    struct Fake {
-        log: Arc<Mutex<String>>,
-        name: char,
-        is_full: bool,
-        /// So many portions are still to come.
-        portions: u32,
-    }
-
-    impl Fake {
-        fn note(&self, what: &str) {
-            self.log.lock().unwrap().push_str(&format!("{}{what} ", self.name));
-        }
-    }
-
-    impl Link for Fake {
-        fn flush(&mut self) -> bool {
-            self.note("flush");
-            !self.is_full
-        }
-        fn is_broken(&self) -> bool {
-            self.portions == 0
-        }
-        fn poison(&mut self) {
-            self.note("poison");
-        }
-        fn publish(&mut self) -> Result<(), Failed> {
-            self.note("publish");
-            Ok(())
-        }
-        fn mark(&mut self, _: Mark) {
-            self.note("mark");
-        }
-        fn end(&mut self) -> Result<Progress, Failed> {
-            if self.portions == 0 {
-                return Ok(Progress::Done);
-            }
-            self.note("portion");
-            self.portions -= 1;
-            Ok(Progress::Made)
-        }
-        fn visit(&mut self, _: &mut Visit<'_>) -> Result<(), Failed> {
-            self.note("visit");
-            Ok(())
-        }
-    }
-
-    impl Pipe<u8> for Fake {
-        fn batch(&mut self, records: &mut Records<'_, u8>) -> Result<(), Failed> {
-            self.note(&records.count().to_string());
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn whatever_is_said_reaches_every_branch() {
-        let log = Arc::<Mutex<String>>::default();
-        let branch = |name, is_full, portions| {
-            Out::new(4, Box::new(Fake { log: log.clone(), name, is_full, portions }) as Box<dyn Pipe<u8>>)
-        };
-        let mut branches = Branches(vec![branch('a', true, 1), branch('b', false, 2)]);
-        let heard = || std::mem::take(&mut *log.lock().unwrap());
-        branches.emit(1).unwrap();
-        branches.batch_over().unwrap();
-        assert_eq!(heard(), "a1 b1 ");
-        assert!(!branches.flush(), "one is full");
-        assert_eq!(heard(), "aflush bflush ");
-        branches.publish().unwrap();
-        branches.mark(Mark::End);
-        branches.visit(&mut |_| Ok(())).unwrap();
-        branches.poison();
-        assert_eq!(heard(), "apublish bpublish amark bmark avisit bvisit apoison bpoison ");
-        assert!(!branches.is_broken());
-        while branches.end().unwrap() != Progress::Done {}
-        assert_eq!(heard(), "aportion bportion bportion ");
-        assert!(branches.is_broken());
+        self.next.visit(visit)
     }
 }

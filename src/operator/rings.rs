@@ -1,4 +1,4 @@
-//! Outputs to other tasks: by key over all of them, or straight on.
+//! Outputs to other tasks: by key, in turn, or to all of them.
 
 use super::pipe::{Link, Output, Visit};
 use super::{Emit, Progress};
@@ -6,9 +6,9 @@ use crate::channel::Outbox;
 use crate::error::Failed;
 use crate::marks::Mark;
 
-/// Picks the lane of a record.
-pub(crate) trait PickLane<T>: Send {
-    fn lane(&mut self, record: &T, lanes: usize) -> usize;
+/// Sends a record down one lane, or several.
+pub(crate) trait SendTo<T>: Send {
+    fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed>;
     /// Partial batches have gone: a good moment to turn to another lane.
     fn turn(&mut self) {}
 }
@@ -16,10 +16,21 @@ pub(crate) trait PickLane<T>: Send {
 /// The same lane for each record with the same key.
 pub(crate) struct ByKey<F>(pub(crate) F);
 
-impl<T, F: FnMut(&T) -> u64 + Send> PickLane<T> for ByKey<F> {
+impl<F> ByKey<F> {
     #[inline]
-    fn lane(&mut self, record: &T, lanes: usize) -> usize {
+    fn lane<T>(&mut self, record: &T, lanes: usize) -> usize
+    where
+        F: FnMut(&T) -> u64,
+    {
         if lanes == 1 { 0 } else { crate::state::task_of((self.0)(record), lanes as u32) as usize }
+    }
+}
+
+impl<T, F: FnMut(&T) -> u64 + Send> SendTo<T> for ByKey<F> {
+    #[inline]
+    fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed> {
+        let lane = self.lane(&record, outbox.lanes());
+        outbox.emit(lane, record)
     }
 }
 
@@ -35,23 +46,47 @@ impl InTurn {
     pub(crate) fn new(first: usize, batch_len: usize) -> Self {
         Self { lane: first, left: batch_len, batch_len }
     }
-}
 
-impl<T> PickLane<T> for InTurn {
     #[inline]
-    fn lane(&mut self, _: &T, lanes: usize) -> usize {
+    fn lane(&mut self, lanes: usize) -> usize {
         if lanes == 1 {
             return 0;
         }
         if self.left == 0 {
-            PickLane::<T>::turn(self);
+            self.next();
         }
         self.left -= 1;
         self.lane % lanes
     }
-    fn turn(&mut self) {
+
+    fn next(&mut self) {
         self.lane = self.lane.wrapping_add(1);
         self.left = self.batch_len;
+    }
+}
+
+impl<T> SendTo<T> for InTurn {
+    #[inline]
+    fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed> {
+        let lane = self.lane(outbox.lanes());
+        outbox.emit(lane, record)
+    }
+    fn turn(&mut self) {
+        self.next();
+    }
+}
+
+/// Every lane.
+pub(crate) struct ToAll;
+
+impl<T: Clone> SendTo<T> for ToAll {
+    #[inline]
+    fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed> {
+        let last = outbox.lanes() - 1;
+        for lane in 0..last {
+            outbox.emit(lane, record.clone())?;
+        }
+        outbox.emit(last, record)
     }
 }
 
@@ -67,21 +102,20 @@ impl<T, R> Rings<T, R> {
     }
 }
 
-impl<T: Send, R: PickLane<T>> Emit<T> for Rings<T, R> {
+impl<T: Send, R: SendTo<T>> Emit<T> for Rings<T, R> {
     #[inline]
     fn emit(&mut self, record: T) -> Result<(), Failed> {
-        let lane = self.route.lane(&record, self.outbox.lanes());
-        self.outbox.emit(lane, record)
+        self.route.send(record, &mut self.outbox)
     }
 }
 
-impl<T: Send, R: PickLane<T>> Output<T> for Rings<T, R> {
+impl<T: Send, R: SendTo<T>> Output<T> for Rings<T, R> {
     fn batch_over(&mut self) -> Result<(), Failed> {
         Ok(())
     }
 }
 
-impl<T: Send, R: PickLane<T>> Link for Rings<T, R> {
+impl<T: Send, R: SendTo<T>> Link for Rings<T, R> {
     fn flush(&mut self) -> bool {
         self.outbox.flush()
     }
@@ -114,10 +148,10 @@ mod tests {
     #[test]
     fn in_turn_gives_each_lane_a_batch() {
         let mut route = InTurn::new(1, 2);
-        let mut lanes = |count| (0..count).map(|_| route.lane(&(), 3)).collect::<Vec<_>>();
+        let mut lanes = |count| (0..count).map(|_| route.lane(3)).collect::<Vec<_>>();
         assert_eq!(lanes(7), [1, 1, 2, 2, 0, 0, 1]);
-        PickLane::<()>::turn(&mut route);
-        assert_eq!((route.lane(&(), 3), route.lane(&(), 1)), (2, 0), "a batch that has gone is not filled up");
+        SendTo::<()>::turn(&mut route);
+        assert_eq!((route.lane(3), route.lane(1)), (2, 0), "a batch that has gone is not filled up");
     }
 
     #[test]

@@ -21,6 +21,108 @@ pub struct Place {
 }
 
 /// Where results leave.
+///
+/// A sink of one's own, exactly once, whole: a table in memory stands for a database that takes a transaction at a time. The
+/// parts are small, so they hold the rows themselves, and the checkpoint keeps them: then nothing pending is ever left behind.
+///
+/// ```
+/// use snapring::connector::Generate;
+/// use snapring::error::{ConnectorError, Failed};
+/// use snapring::operator::{Committer, Part, Place, Sink, Writer};
+/// use snapring::record::{from_bytes, to_bytes};
+/// use snapring::{Checkpoints, Config, Dataflow};
+/// use std::collections::BTreeMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// /// Names a part: no other has this epoch, task and attempt.
+/// type Id = (u64, u32, u32);
+///
+/// #[derive(Clone, Default)]
+/// struct Database(Arc<Mutex<BTreeMap<Id, Vec<u64>>>>);
+///
+/// impl Sink for Database {
+///     type In = u64;
+///     type Writer = Transaction;
+///
+///     fn exactly_once(&self) -> bool {
+///         true
+///     }
+///
+///     fn claim(&self, _: &Place) -> Result<Box<dyn Committer>, ConnectorError> {
+///         Ok(Box::new(self.clone())) // a real one is locked here: `Place` says for whom
+///     }
+///
+///     fn writer(&self, place: &Place, task: u32) -> Result<Transaction, ConnectorError> {
+///         Ok(Transaction { task, attempt: place.attempt, rows: Vec::new() })
+///     }
+/// }
+///
+/// struct Transaction {
+///     task: u32,
+///     attempt: u32,
+///     rows: Vec<u64>,
+/// }
+///
+/// impl Writer for Transaction {
+///     type In = u64;
+///
+///     fn write(&mut self, row: u64) -> Result<(), Failed> {
+///         self.rows.push(row);
+///         Ok(())
+///     }
+///
+///     fn prepare(&mut self, epoch: u64) -> Result<Option<Part>, Failed> {
+///         if self.rows.is_empty() {
+///             return Ok(None);
+///         }
+///         let id: Id = (epoch, self.task, self.attempt);
+///         Ok(Some(Part(to_bytes(&(id, std::mem::take(&mut self.rows))))))
+///     }
+/// }
+///
+/// impl Committer for Database {
+///     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError> {
+///         self.commit(listed) // again, perhaps; and of what is not listed nothing is left
+///     }
+///
+///     fn sync(&mut self, _: &[Part]) -> Result<(), ConnectorError> {
+///         Ok(()) // the checkpoint that lists them holds them
+///     }
+///
+///     fn commit(&mut self, parts: &[Part]) -> Result<(), ConnectorError> {
+///         for part in parts {
+///             let (id, rows) = from_bytes::<(Id, Vec<u64>)>(&part.0).map_err(|error| {
+///                 ConnectorError::Foreign { path: "database".into(), reason: format!("no part of ours: {error}") }
+///             })?;
+///             self.0.lock().unwrap().entry(id).or_insert(rows); // the same part twice is one
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let state = folder.path().join("state");
+/// let database = Database::default();
+/// let rows = || database.0.lock().unwrap().values().flatten().copied().collect::<Vec<u64>>();
+/// let start = |tasks| {
+///     let flow = Dataflow::new("numbers");
+///     flow.source("numbers", Generate::new(1000, 4, |index| index)).sink("rows", database.clone());
+///     let checkpoints = Checkpoints::on_demand().to(&state);
+///     flow.into_local(Config::new().unpinned_workers(1).parallelism(tasks).batch_len_max(10).checkpoints(checkpoints))
+/// };
+/// let mut job = start(3)?;
+/// let checkpoint = job.checkpoint()?;
+/// while checkpoint.try_wait()?.is_none() {
+///     job.step()?;
+/// }
+/// drop(job); // as if the process had died
+/// assert!(rows().len() < 1000);
+/// start(2)?.run()?;
+/// let mut rows = rows();
+/// rows.sort();
+/// assert_eq!(rows, (0..1000).collect::<Vec<u64>>());
+/// # Ok::<(), snapring::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a sink",
     note = "to write text, name the form and the way: `Csv::exactly_once(folder)`, `JsonLines::stdout()` …",

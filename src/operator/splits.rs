@@ -1,6 +1,6 @@
 //! Where the reading of a source stands: splits with their offsets, as a snapshot keeps them.
 
-use super::{Source, Split};
+use super::{Skipped, Source, Split};
 use crate::error::Error;
 use crate::record::Record;
 
@@ -14,6 +14,18 @@ pub(crate) struct SplitState {
     pub(crate) offset: u64,
     /// It has been read to its end.
     pub(crate) done: bool,
+}
+
+/// The names of what is kept.
+pub(crate) const SPLITS: &str = "splits";
+pub(crate) const SKIPPED: &str = "skipped";
+
+/// What has been skipped in a split up to its offset.
+#[derive(Clone, Debug, PartialEq, Eq, Record)]
+pub(crate) struct SplitSkipped {
+    /// Of the split.
+    pub(crate) id: u32,
+    pub(crate) skipped: Skipped,
 }
 
 impl SplitState {

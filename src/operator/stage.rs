@@ -2,10 +2,11 @@
 //! tasks: a stage takes a record and emits what becomes of it.
 
 use super::Emit;
-use crate::error::{Cause, Failed, Failure};
-use std::cell::RefCell;
+use crate::error::{Cause, Failed};
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::vec::Drain;
 
 mod sealed {
     pub trait Sealed {}
@@ -115,12 +116,39 @@ impl<F> Closure<F> {
 
     /// Says whose error it is.
     #[cold]
-    fn user_error(&self, error: Box<dyn std::error::Error + Send + Sync>) -> Failed {
-        Failed(Box::new(Failure::new(Cause::User(error)).at(&self.name)))
+    pub(crate) fn error(&self, cause: impl std::convert::Into<Cause>) -> Failed {
+        Failed::from(cause).at(&self.name)
     }
 }
 
+/// Records that an operator has taken in together and looks at one by one. If it fails with some of them left,
+/// [`take_left`] tells how many: they lie behind the one to blame.
+pub(crate) struct Taken<'a, T>(pub(crate) Drain<'a, T>);
+
+impl<T> Iterator for Taken<'_, T> {
+    type Item = T;
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.0.next()
+    }
+}
+
+impl<T> Drop for Taken<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.len() > 0 {
+            LEFT.set(self.0.len() as u64);
+        }
+    }
+}
+
+/// Records that had been taken in behind the one at which the last failure of this thread happened.
+pub(crate) fn take_left() -> u64 {
+    LEFT.take()
+}
+
 thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
     static BLAMED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -218,7 +246,7 @@ closure_stage! {
     ],
     |f, record, out| match f.call(|f| f(record)) {
         Ok(record) => out.emit(record),
-        Err(error) => Err(f.user_error(error.into())),
+        Err(error) => Err(f.error(Cause::User(error.into()))),
     }
 }
 closure_stage! {

@@ -12,10 +12,10 @@
 //! | arrays, tuples, structs | their items one after the other; `Box<T>`: as `T` |
 //! | `String`, `Vec` | u32 count, then the items |
 //! | `Option` | one byte 0 or 1, then the item; `None` of a fixed-layout item: as many zeros as the item would take |
-//! | enums | u16 index of the variant, then its fields; if every field of every variant has a fixed layout, zeros up to the largest variant |
+//! | enums, `Result` | u16 index of the variant, then its fields; if every field of every variant has a fixed layout, zeros up to the largest variant |
 //!
 //! A type whose every value has the same number of bytes is a *fixed-layout* type ([`Record::WIDTH`]): its values are
-//! read and updated in place. All but `String`, `Vec`, what contains them, and enums with type parameters are.
+//! read and updated in place. All but `String`, `Vec`, what contains them, and enums with type parameters (`Result` is one) are.
 //!
 //! # Deriving it
 //! ```
@@ -73,6 +73,7 @@ mod compound;
 mod inline_text;
 mod mirror;
 mod number;
+mod result;
 mod schema;
 mod schema_codec;
 pub mod text;

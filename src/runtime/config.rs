@@ -189,6 +189,9 @@ impl Config {
         at_least_one("rate_per_s", self.rate_per_s.map(|rate| rate as usize))?;
         at_least_one("unpinned_workers", self.workers)?;
         at_least_one("the number of cores", self.cores.as_ref().map(Vec::len))?;
+        if self.cores.is_some() && self.workers.is_some() {
+            return Err(BuildError::CoresAndUnpinned);
+        }
         if self.restart.attempts > 0 && self.checkpoints.is_none() {
             return Err(BuildError::RestartNeedsCheckpoints);
         }

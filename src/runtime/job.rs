@@ -7,6 +7,7 @@ use super::pending::Pending;
 use super::restart::Retry;
 use super::supervisor::{Supervisor, spawn};
 use crate::error::{Error, Failure};
+use crate::operator::Skipped;
 use crate::snapshot::Store;
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct JobProgress {
 pub struct Summary {
     /// Records read by all sources; what is read again after a failure counts again.
     pub records: u64,
+    /// Lines that were no records and were skipped, each counted once: those before the restored epoch too.
+    pub skipped: Skipped,
     /// From the start to the end.
     pub elapsed: Duration,
     /// From the start to the first record read, if there was one.
@@ -102,6 +105,12 @@ impl Job {
         JobProgress { records: self.control.shared().meter.records(), last_checkpoint: self.control.status().last }
     }
 
+    /// The lines that have been skipped so far because they were no records: see [`Summary::skipped`].
+    #[must_use]
+    pub fn skipped(&self) -> Skipped {
+        self.control.shared().meter.all_skipped()
+    }
+
     /// Whether the job has ended, one way or the other: [`Job::wait`] returns at once.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -160,6 +169,7 @@ impl Job {
         let meter = &shared.meter;
         Summary {
             records: meter.records(),
+            skipped: meter.all_skipped(),
             elapsed: Duration::from_nanos(meter.clock().now_ns()),
             first_record: meter.first_record_ns().map(Duration::from_nanos),
             checkpoints: status.checkpoints,

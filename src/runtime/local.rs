@@ -9,7 +9,7 @@ use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
 use crate::error::{Error, Failure};
-use crate::operator::Progress;
+use crate::operator::{Progress, Skipped};
 use crate::snapshot::Store;
 use std::fmt;
 use std::sync::Arc;
@@ -196,6 +196,12 @@ impl Local {
             _ => self.kept.status.last,
         };
         JobProgress { records: self.shared.meter.records(), last_checkpoint }
+    }
+
+    /// The lines that have been skipped so far because they were no records, those before the restored epoch too.
+    #[must_use]
+    pub fn skipped(&self) -> Skipped {
+        self.shared.meter.all_skipped()
     }
 }
 

@@ -6,7 +6,10 @@ use super::task::{Body, Took};
 use crate::channel::Records;
 use crate::checkpoint::Aligned;
 use crate::error::Failed;
-use crate::operator::{Frozen, Link, Open, Pipe, Read, Reader, Source, SplitState, Stateful, Visit, blamed};
+use crate::operator::{
+    Frozen, Link, Open, Pipe, Read, Reader, SKIPPED, SPLITS, Skipped, Source, SplitSkipped, SplitState, Stateful,
+    Visit, blamed,
+};
 use crate::record::Record;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +22,8 @@ pub(crate) struct Reading<S: Source> {
     source: Arc<S>,
     /// All splits of this task, as a snapshot keeps them.
     splits: Vec<SplitState>,
+    /// What has been skipped in them, where that is anything.
+    skipped: Vec<SplitSkipped>,
     /// Indices of those that are not at their end; the front one is read.
     to_read: VecDeque<usize>,
     /// Of the front one, once it is open.
@@ -35,6 +40,7 @@ impl<S: Source> Reading<S> {
         open: Open,
         source: &Arc<S>,
         splits: Vec<SplitState>,
+        skipped: Vec<SplitSkipped>,
         batch_len: usize,
         pipe: Box<dyn Pipe<S::Item>>,
         meter: SourceMeter,
@@ -42,7 +48,9 @@ impl<S: Source> Reading<S> {
     ) -> Self {
         let to_read = (0..splits.len()).filter(|&index| !splits[index].done).collect();
         let (source, batch) = (source.clone(), Vec::with_capacity(batch_len));
-        Self { open, source, splits, to_read, reader: None, batch, batch_len, pipe, meter, hand: Hand::new(care) }
+        skipped.iter().for_each(|split| meter.meter.skipped(&split.skipped));
+        let hand = Hand::new(care);
+        Self { open, source, splits, skipped, to_read, reader: None, batch, batch_len, pipe, meter, hand }
     }
 
     /// Reads a batch from the front split into `self.batch`.
@@ -55,6 +63,8 @@ impl<S: Source> Reading<S> {
         };
         let read = reader.read(max, &mut self.batch)?;
         split.offset = reader.offset();
+        let skipped = reader.take_skipped();
+        let id = split.id;
         match read {
             Read::More => {}
             Read::Done => {
@@ -69,7 +79,19 @@ impl<S: Source> Reading<S> {
             }
             Read::Pending => {}
         }
+        if !skipped.is_empty() {
+            self.skip(id, skipped);
+        }
         Ok(Some(read))
+    }
+
+    #[cold]
+    fn skip(&mut self, id: u32, skipped: Skipped) {
+        self.meter.meter.skipped(&skipped);
+        match self.skipped.iter_mut().find(|split| split.id == id) {
+            Some(split) => split.skipped.add(&skipped),
+            None => self.skipped.push(SplitSkipped { id, skipped }),
+        }
     }
 }
 
@@ -122,8 +144,13 @@ impl<S: Source> Stateful for Reading<S> {
     }
 
     fn freeze(&mut self, _: u64) -> Result<Frozen, Failed> {
-        let entry = self.open.entry("splits", &Vec::<SplitState>::schema(), |root| self.splits.encode(root), None);
-        Ok(Frozen { entries: vec![entry], part: None })
+        let splits = self.open.entry(SPLITS, &Vec::<SplitState>::schema(), |root| self.splits.encode(root), None);
+        let mut entries = vec![splits];
+        if !self.skipped.is_empty() {
+            let schema = Vec::<SplitSkipped>::schema();
+            entries.push(self.open.entry(SKIPPED, &schema, |root| self.skipped.encode(root), None));
+        }
+        Ok(Frozen { entries, part: None })
     }
 
     fn settle(&mut self, _: bool) {}

@@ -3,9 +3,11 @@
 use crate::channel::Wakers;
 use crate::clock::Clock;
 use crate::handle::Outside;
+use crate::operator::Skipped;
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// One for each job.
 pub(crate) struct Shared {
@@ -36,6 +38,8 @@ pub(crate) struct Meter {
     records: CachePadded<AtomicU64>,
     /// When the first record was read, plus one; 0 before.
     first_record_ns: AtomicU64,
+    /// Bad lines; those before the restored epoch too.
+    skipped: Mutex<Skipped>,
 }
 
 impl Shared {
@@ -65,6 +69,7 @@ impl Shared {
                 rate_per_s,
                 records: word(0),
                 first_record_ns: AtomicU64::new(0),
+                skipped: Mutex::default(),
             },
         }
     }
@@ -163,6 +168,16 @@ impl Meter {
         if self.records.fetch_add(records, Ordering::Relaxed) == 0 && records > 0 {
             self.first_record_ns.store(self.clock.now_ns() + 1, Ordering::Relaxed);
         }
+    }
+
+    /// These bad lines have been skipped.
+    pub(crate) fn skipped(&self, skipped: &Skipped) {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner).add(skipped);
+    }
+
+    /// All bad lines that have been skipped.
+    pub(crate) fn all_skipped(&self) -> Skipped {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn records(&self) -> u64 {

@@ -14,7 +14,7 @@ use super::shared::Shared;
 use crate::checkpoint::{Aligned, Cut};
 use crate::error::{Cause, Failed, Failure};
 use crate::marks::Mark;
-use crate::operator::{Link, Progress, Visit};
+use crate::operator::{Link, Progress, Visit, take_left};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -120,7 +120,8 @@ impl Task {
         let mut failure = failed.at(&self.name).0;
         failure.task.get_or_insert(self.index);
         failure.epoch.get_or_insert(self.cut.frozen() + 1);
-        failure.record.get_or_insert(self.taken);
+        // Some operators take in several before they look at the first.
+        failure.record.get_or_insert(self.taken.saturating_sub(take_left()));
         failure.text = failure.text.take().or_else(|| self.body.text());
         failure
     }

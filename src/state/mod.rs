@@ -32,9 +32,11 @@ mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use crate::error::StateError;
 pub use hash::{HASH_NAME, Hasher};
 pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::Part;
 pub use table::Table;
+pub use value::Value;

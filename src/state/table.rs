@@ -1,6 +1,8 @@
 //! The keyed table with its types: what operators see. The ways that every record takes are short and monomorphic; all
 //! else is done by [`super::buckets`] on encoded bytes.
 
+mod modify;
+
 use super::buckets::{Buckets, Layout, Place, overwrite_part};
 use super::directory::Directory;
 use super::entry::{Entry, VALUE_LONG};
@@ -131,6 +133,14 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
+    /// [`Table::prefetch`] for a window of records with their hashes (64 are a good number), if the table is large.
+    #[inline]
+    pub fn prefetch_all<T>(&self, window: &[(u64, K, T)]) {
+        if self.bytes() > PREFETCH_ABOVE_BYTES {
+            window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
+        }
+    }
+
     /// Changes the value of a key with `f`; the value is first made by `init` if there is none.
     ///
     /// # Errors
@@ -247,9 +257,8 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in a window of records (64 are a good number): all places are fetched, then the records go in, in order. The
-    /// first record of a key becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at
-    /// the value, and `each` gets what it saw. The window is empty afterwards; at an error its rest is dropped.
+    /// Takes in records, in order; [`Table::prefetch_all`] first makes it fast. The first record of a key becomes its value
+    /// by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each` gets what it saw.
     ///
     /// # Errors
     /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
@@ -259,16 +268,13 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<T, R, E: From<StateError>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        records: impl Iterator<Item = (u64, K, T)>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(K, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.bytes() > PREFETCH_ABOVE_BYTES {
-            window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
-        }
-        for (hash, key, record) in window.drain(..) {
+        for (hash, key, record) in records {
             // Either `first` takes the record or, if there is a value, `next`.
             let record = Cell::new(Some(record));
             let init = || first(record.take().expect("called once, and first"));

@@ -3,3 +3,4 @@
 mod edges;
 mod hostile;
 mod model;
+mod modify;

@@ -16,7 +16,7 @@ use snapring::clock::Clock;
 use snapring::connector::Memory;
 use snapring::error::{Cause, Error};
 use snapring::operator::Progress;
-use snapring::runtime::{Checkpoints, Config, Local, Pending, Restart};
+use snapring::runtime::{Checkpoints, Config, Local, Pending, Restart, StageConfig};
 use snapring::snapshot::sim::{Incident, SimDisk};
 use snapring::snapshot::{Store, StoreOptions};
 use std::panic::AssertUnwindSafe;
@@ -82,6 +82,10 @@ impl World {
             .batch_len_max(random.between(1, 6) as usize)
             .clock(Clock::Manual(clock.clone()))
             .checkpoints(checkpoints.timeout(Duration::from_nanos(timeout)).store(store));
+        let config = match recipe::broadcast_name(&self.steps) {
+            Some(name) => config.stage(&name, StageConfig::new().parallelism(recipe::BROADCAST_TASKS)),
+            None => config,
+        };
         // Now and then the plain order that embedders see.
         Ok(if random.one_in(8) { config } else { config.seed(random.next()) })
     }

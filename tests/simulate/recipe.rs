@@ -4,6 +4,8 @@ use super::random::Random;
 use super::trip::Trip;
 use snapring::connector::{Generate, Memory};
 use snapring::dataflow::{Dataflow, Stream};
+use snapring::error::Failed;
+use snapring::operator::{Emit, Operator, Value};
 use snapring::record::Record;
 use std::collections::BTreeMap;
 
@@ -33,8 +35,13 @@ pub enum Step {
     Filter,
     FlatMap,
     Stage,
+    Broadcast,
+    Rebalance,
     Fork,
+    Split,
     Merge,
+    Union,
+    Process,
     Count,
     Fold,
     Reduce,
@@ -58,22 +65,29 @@ pub fn random(random: &mut Random) -> Vec<Step> {
     }
     let mut open = sources;
     for _ in 0..random.between(0, 9) {
-        let step = match random.below(12) {
+        let step = match random.below(17) {
             0 => Step::Map,
             1 => Step::Filter,
             2 => Step::FlatMap,
-            3 | 4 => Step::Stage,
-            5 if open < 4 => Step::Fork,
-            6 | 7 if open > 1 => Step::Merge,
-            8 => Step::Count,
-            9 => Step::Fold,
-            10 => Step::FoldToEnd,
-            11 => Step::FoldWordsToEnd,
+            3 => Step::Stage,
+            4 => Step::Rebalance,
+            // Each makes three of one.
+            5 if !steps.iter().any(|step| matches!(step, Step::Broadcast)) => Step::Broadcast,
+            6 if open < 4 => Step::Fork,
+            7 if open < 4 => Step::Split,
+            8 | 9 if open > 1 => Step::Merge,
+            10 if open > 2 => Step::Union,
+            11 => Step::Count,
+            12 => Step::Fold,
+            13 => Step::FoldToEnd,
+            14 => Step::FoldWordsToEnd,
+            15 | 16 => Step::Process,
             _ => Step::Reduce,
         };
         match step {
-            Step::Fork => open += 1,
+            Step::Fork | Step::Split => open += 1,
             Step::Merge => open -= 1,
+            Step::Union => open -= 2,
             _ => {}
         }
         steps.push(step);
@@ -103,6 +117,55 @@ fn summed(key: u64, number: u64, sum: i64) -> Item {
     Item { id: mix(key), key: key / 2, amount: sum, word: format!("s{number}") }
 }
 
+fn is_left(item: &Item) -> bool {
+    item.id.is_multiple_of(2)
+}
+/// How many records of a key make a group: then they go, and the key with them.
+const GROUP: u64 = 3;
+fn grouped(key: u64, sum: i64, end: bool) -> Item {
+    Item { id: mix(key ^ sum as u64), key: key / 3, amount: sum, word: format!("g{end}") }
+}
+
+/// Emits the sum of each group of a key's records, and at the end that of the rest. Every record adds the same, so that
+/// their order is no matter.
+struct Groups;
+
+impl Operator for Groups {
+    type Key = u64;
+    type In = Item;
+    type Out = Item;
+    /// Number and sum.
+    type State = (u64, i64);
+
+    fn on_record<E: Emit<Item>>(
+        &self,
+        key: &u64,
+        _: Item,
+        value: &mut Value<(u64, i64)>,
+        out: &mut E,
+    ) -> Result<(), Failed> {
+        let (number, sum) = value.take().unwrap_or_default();
+        let (number, sum) = (number + 1, sum + *key as i64);
+        if number == GROUP {
+            return out.emit(grouped(*key, sum, false));
+        }
+        value.set((number, sum));
+        Ok(())
+    }
+
+    fn on_end<E: Emit<Item>>(&self, key: u64, (_, sum): (u64, i64), out: &mut E) -> Result<(), Failed> {
+        out.emit(grouped(key, sum, true))
+    }
+}
+
+/// The number of tasks of a broadcast, in every run: what it makes of one record.
+pub const BROADCAST_TASKS: u32 = 3;
+
+/// What a broadcast is called.
+pub fn broadcast_name(steps: &[Step]) -> Option<String> {
+    steps.iter().position(|step| matches!(step, Step::Broadcast)).map(|at| at.to_string())
+}
+
 /// State with a heap: a list that grows above a quarter page for busy words.
 fn words(word: &str, ids: &[u64]) -> Item {
     let sum = ids.iter().fold(0u64, |sum, id| sum.wrapping_add(*id));
@@ -125,6 +188,18 @@ pub fn draw(steps: &[Step], sinks: &[Memory<Item>], trip: &Trip) -> Dataflow {
             Step::Filter => take().filter(filter).stage(&name),
             Step::FlatMap => take().flat_map(trip.before(flat_map)).stage(&name),
             Step::Stage => take().stage(&name),
+            Step::Broadcast => take().broadcast(&name),
+            Step::Rebalance => take().rebalance(),
+            Step::Split => {
+                let (left, right) = take().split(is_left);
+                open.push(left);
+                right
+            }
+            Step::Union => {
+                let (one, other, third) = (take(), take(), take());
+                one.union([other, third])
+            }
+            Step::Process => take().key_by(|item| item.key).process(&name, Groups),
             Step::Fork => {
                 let (one, other) = take().fork();
                 open.push(one);
@@ -202,7 +277,22 @@ pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
             Step::Map => take().into_iter().map(map).collect(),
             Step::Filter => take().into_iter().filter(filter).collect(),
             Step::FlatMap => take().into_iter().flat_map(flat_map).collect(),
-            Step::Stage => take(),
+            Step::Stage | Step::Rebalance => take(),
+            Step::Broadcast => vec![take(); BROADCAST_TASKS as usize].concat(),
+            Step::Split => {
+                let (left, right) = take().into_iter().partition(is_left);
+                open.push(left);
+                right
+            }
+            Step::Union => [take(), take(), take()].concat(),
+            Step::Process => {
+                let groups = by_key(take()).into_iter().flat_map(|(key, (count, _))| {
+                    let whole = (0..count / GROUP).map(move |_| grouped(key, (GROUP * key) as i64, false));
+                    let rest = count % GROUP;
+                    whole.chain((rest > 0).then(|| grouped(key, (rest * key) as i64, true)))
+                });
+                groups.collect()
+            }
             Step::Fork => {
                 let items = take();
                 open.push(items.clone());

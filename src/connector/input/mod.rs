@@ -9,15 +9,17 @@
 //! 3. The length is taken when the pieces are made. What is appended later is not read; a file that has become shorter
 //!    is an error.
 
+mod line_numbers;
 mod line_reader;
 mod piece;
 mod text;
 
-pub(super) use line_reader::{LINE_BYTES_MAX, LineReader};
+pub(super) use line_reader::{LINE_BYTES_MAX, LineCount, LineReader};
 pub(super) use text::trim_ending;
 
 use crate::error::ConnectorError;
 use crate::operator::Split;
+use line_numbers::LineNumbers;
 use piece::Piece;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +33,7 @@ pub(super) struct Inputs {
     paths: Vec<PathBuf>,
     /// Where a plain file is cut; none if it is not.
     pub split_bytes: Option<u64>,
+    numbers: LineNumbers,
 }
 
 impl Inputs {
@@ -40,7 +43,7 @@ impl Inputs {
         for path in &paths {
             Piece::whole(path)?;
         }
-        Ok(Self { paths, split_bytes: Some(SPLIT_BYTES) })
+        Ok(Self { paths, split_bytes: Some(SPLIT_BYTES), numbers: LineNumbers::default() })
     }
 
     /// Each file as one piece, with the name that it was given by.
@@ -89,6 +92,11 @@ impl Inputs {
         let given = self.paths.iter().find(|given| piece::absolute(given).is_ok_and(|path| path == piece.path));
         let shown = given.unwrap_or(&piece.path).clone();
         Ok((piece, shown))
+    }
+
+    /// The lines of a piece, from an offset on.
+    pub fn lines(&self, piece: Piece, shown: PathBuf, offset: u64) -> Result<LineReader, ConnectorError> {
+        LineReader::open(piece, shown, offset, &self.numbers)
     }
 }
 

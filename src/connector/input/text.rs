@@ -94,22 +94,6 @@ impl Text {
     }
 }
 
-/// The line, counted from 1, in which a byte lies. Reads all text before it: for error messages only.
-pub(super) fn line_number(piece: &Piece, shown: &Path, offset: u64) -> Result<u64, ConnectorError> {
-    let mut text = Text::open(piece, shown, 0)?;
-    let mut buffer = vec![0; SKIP_BUFFER_BYTES];
-    let mut line = 1;
-    while text.offset < offset {
-        let wanted = (offset - text.offset).min(SKIP_BUFFER_BYTES as u64) as usize;
-        let bytes = text.read(&mut buffer[..wanted])?;
-        if bytes == 0 {
-            break;
-        }
-        line += buffer[..bytes].iter().filter(|byte| **byte == b'\n').count() as u64;
-    }
-    Ok(line)
-}
-
 /// A line without its LF or CRLF.
 #[inline]
 pub(in crate::connector) fn trim_ending(line: &[u8]) -> &[u8] {

@@ -1,7 +1,9 @@
 //! What cannot be a record, told at the place where it is written. Whether the other types are records, the compiler
 //! finds out by the trait.
 
-use syn::{Data, DeriveInput, Error, Fields, GenericArgument, Ident, PathArguments, Type};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Data, DeriveInput, Error, Fields, GenericArgument, Generics, Ident, PathArguments, Type};
 
 pub fn owns_its_data(input: &DeriveInput) -> syn::Result<()> {
     if let Some(lifetime) = input.generics.lifetimes().next() {
@@ -21,6 +23,29 @@ fn fields(name: &Ident, fields: &Fields) -> syn::Result<()> {
             true => Err(Error::new_spanned(&field.ty, "a record cannot contain itself: its schema would have no end")),
             false => Ok(()),
         }
+    })
+}
+
+/// The types of all fields that mention no parameter of the item.
+pub fn types_without_parameters(input: &DeriveInput) -> Vec<&Type> {
+    let fields: Vec<&Fields> = match &input.data {
+        Data::Struct(data) => vec![&data.fields],
+        Data::Enum(data) => data.variants.iter().map(|variant| &variant.fields).collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    let types = fields.into_iter().flatten().map(|field| &field.ty);
+    types.filter(|ty| !mentions_any(ty.to_token_stream(), &input.generics)).collect()
+}
+
+fn mentions_any(tokens: TokenStream, generics: &Generics) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => mentions_any(group.stream(), generics),
+        TokenTree::Ident(ident) => {
+            ident == "Self"
+                || generics.type_params().any(|parameter| parameter.ident == ident)
+                || generics.const_params().any(|parameter| parameter.ident == ident)
+        }
+        _ => false,
     })
 }
 

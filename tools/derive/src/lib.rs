@@ -8,8 +8,9 @@ mod methods;
 mod structs;
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Data, DeriveInput, Ident, parse_macro_input, parse_quote};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Ident, WherePredicate, parse_macro_input, parse_quote};
 
 /// Makes a struct or an enum a record: see `snapring::record`.
 ///
@@ -34,10 +35,18 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     for parameter in generics.type_params_mut() {
         parameter.bounds.push(parse_quote!(::snapring::record::Record));
     }
+    // A field that is no record is then one error, at its type; without these bounds it is many, most of them here.
+    let types = check::types_without_parameters(input);
+    let bounds = types.iter().map(|ty| -> WherePredicate {
+        let bound = quote_spanned!(ty.span()=> ::snapring::record::Record);
+        parse_quote!(#ty: #bound)
+    });
+    generics.make_where_clause().predicates.extend(bounds);
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let name = &input.ident;
     Ok(quote! {
         #[automatically_derived]
+        #[allow(trivial_bounds)]
         impl #impl_generics ::snapring::record::Record for #name #type_generics #where_clause {
             #body
         }

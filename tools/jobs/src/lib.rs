@@ -11,7 +11,7 @@ mod wordcount;
 pub use keyed_count::{KeyCount, keyed_count};
 pub use output::Output;
 pub use routes::{Flight, RouteLine, routes};
-pub use snapring::connector::Format;
+pub use snapring::connector::{BadLines, Format};
 pub use wordcount::{WordCount, wordcount, words};
 
 use sample::inputs_or_sample;
@@ -27,6 +27,8 @@ pub struct Options {
     pub inputs: Vec<PathBuf>,
     /// Where results go.
     pub output: Output,
+    /// What becomes of a line that is no record.
+    pub bad_lines: BadLines,
     /// `keyed-count`: different keys.
     pub keys: u64,
     /// `keyed-count`: events.
@@ -37,7 +39,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { inputs: Vec::new(), output: Output::Stdout(Format::Csv), keys: 1_000_000, events: 10_000_000, seed: 1 }
+        let output = Output::Stdout(Format::Csv);
+        Self { inputs: Vec::new(), output, bad_lines: BadLines::Fail, keys: 1_000_000, events: 10_000_000, seed: 1 }
     }
 }
 
@@ -70,10 +73,10 @@ pub fn jobs() -> &'static [BuiltIn] {
         BuiltIn {
             name: "routes",
             about: "Running totals of each flight route: origin,dest,n,cancelled,delay_sum_min after every flight",
-            options: &["inputs"],
+            options: &["inputs", "bad_lines"],
             draw: |options| {
                 let files = inputs_or_sample(&options.inputs, "flights-2013-01.csv.gz")?;
-                Ok(routes(Csv::open_all(files)?, &options.output)?)
+                Ok(routes(Csv::open_all(files)?.bad_lines(options.bad_lines), &options.output)?)
             },
         },
         BuiltIn {

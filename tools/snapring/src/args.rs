@@ -58,6 +58,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", requires = "state")]
     pub output: Option<PathBuf>,
 
+    /// What becomes of a line of CSV that is no record [default: fail]
+    #[arg(long)]
+    pub bad_lines: Option<BadLines>,
+
     /// The form of results [default: csv]
     #[arg(long)]
     pub format: Option<Format>,
@@ -121,6 +125,14 @@ pub enum Format {
     Csv,
     /// JSON lines: an object per line
     Jsonl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BadLines {
+    /// The job fails, and names it
+    Fail,
+    /// It is left out and counted; the first ones are shown at the end
+    Skip,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -14,6 +14,8 @@ fn object(graph: &Graph) -> Value {
         let route = match edge.route {
             Route::Key => "key",
             Route::Forward => "forward",
+            Route::Rebalance => "rebalance",
+            Route::Broadcast => "broadcast",
         };
         json!({ "from": graph.chains[edge.from].name, "to": graph.chains[edge.to].name, "route": route })
     };

@@ -1,6 +1,6 @@
 //! `snapring run`: from flags to a running job, and from there to its end.
 
-use crate::args::{Durability, Format, Protocol, RunArgs};
+use crate::args::{BadLines, Durability, Format, Protocol, RunArgs};
 use crate::graph;
 use crate::outcome::{Outcome, Wrong, print_json, say};
 use crate::progress::Progress;
@@ -32,6 +32,7 @@ pub fn run(args: &RunArgs, started: Instant) -> Outcome {
 fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
     let given = [
         ("inputs", "--input", !args.input.is_empty()),
+        ("bad_lines", "--bad-lines", args.bad_lines.is_some()),
         ("keys", "--keys", args.keys.is_some()),
         ("events", "--events", args.events.is_some()),
         ("seed", "--seed", args.seed.is_some()),
@@ -71,6 +72,10 @@ fn options(args: &RunArgs) -> Options {
     Options {
         inputs: args.input.clone(),
         output,
+        bad_lines: match args.bad_lines {
+            None | Some(BadLines::Fail) => snapring_jobs::BadLines::Fail,
+            Some(BadLines::Skip) => snapring_jobs::BadLines::Skip,
+        },
         keys: args.keys.unwrap_or(defaults.keys),
         events: args.events.unwrap_or(defaults.events),
         seed: args.seed.unwrap_or(defaults.seed),
@@ -139,6 +144,7 @@ fn report(args: &RunArgs, summary: &Summary, before: Duration, stop: Option<Stop
     } else {
         say(&report.text());
     }
+    report.skipped().iter().for_each(|line| say(line));
     if args.json {
         print_json(&report.json())?;
     }

@@ -2,6 +2,7 @@
 
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
+use snapring::connector::BadLine;
 use snapring::runtime::Summary;
 use std::time::Duration;
 
@@ -42,6 +43,14 @@ impl Report<'_> {
         text
     }
 
+    /// What was skipped, if anything was: how much, and the first of it.
+    pub fn skipped(&self) -> Option<String> {
+        let skipped = &self.summary.skipped;
+        let first = skipped.first.first()?;
+        let plural = if skipped.lines == 1 { "" } else { "s" };
+        Some(format!("{} bad line{plural} skipped; the first: {first}", HumanCount(skipped.lines)))
+    }
+
     /// One object.
     pub fn json(&self) -> Value {
         let summary = self.summary;
@@ -49,6 +58,10 @@ impl Report<'_> {
             "job": self.job,
             "records": summary.records,
             "seconds": summary.elapsed.as_secs_f64(),
+            "bad_lines": {
+                "skipped": summary.skipped.lines,
+                "first": summary.skipped.first.iter().map(bad_line).collect::<Value>(),
+            },
             "records_per_second": self.records_per_second(),
             "epochs": summary.checkpoints,
             "bytes": summary.checkpoint_bytes,
@@ -58,4 +71,8 @@ impl Report<'_> {
             "finished_before": summary.finished_before,
         })
     }
+}
+
+fn bad_line(line: &BadLine) -> Value {
+    json!({ "file": line.file, "line": line.line, "reason": line.reason, "text": line.text })
 }

@@ -52,6 +52,52 @@ fn a_malformed_line_is_named() {
 }
 
 #[test]
+fn bad_lines_are_skipped_if_asked_for() {
+    let room = Room::new();
+    let good = "517,2,EWR,IAH\n";
+    let bad = ["517,late,EWR,IAH\n", "517,2,EWR\n", "517,\"2,EWR,IAH\n", "517,2,EWR,IAH,x\n"];
+    let text = bad.iter().fold(HEADER.to_owned(), |text, bad| text + good + bad) + good;
+    let input = room.file("f.csv", text);
+    let ran = run(["run", "routes", "--input", &input, "--bad-lines", "skip"]).ok();
+    assert_eq!(ran.lines().last().map(String::as_str), Some("EWR,IAH,5,0,10"));
+    assert!(ran.stderr.contains(&format!("4 bad lines skipped; the first: {input}:3: ")), "{ran:?}");
+    run(["run", "routes", "--input", &input, "--bad-lines", "fail"]).exits(1, &["f.csv:3"]);
+    let ran = run(room.stateful("routes", &[&input], &["--bad-lines", "skip", "--json"])).ok();
+    let object: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((&object["records"], &object["bad_lines"]["skipped"]), (&5.into(), &4.into()));
+    let first = object["bad_lines"]["first"].as_array().unwrap();
+    let lines: Vec<_> =
+        first.iter().map(|line| (line["line"].as_u64().unwrap(), line["text"].as_str().unwrap())).collect();
+    assert_eq!(lines, [3, 5, 7, 9].into_iter().zip(bad.map(str::trim_end)).collect::<Vec<_>>());
+    assert_eq!(first[1]["file"], input.as_str());
+    run(["run", "wordcount", "--bad-lines", "skip"]).exits(2, &["`wordcount` takes no --bad-lines"]);
+    run(["run", "routes", "--bad-lines", "maybe"]).exits(2, &["maybe", "skip"]);
+}
+
+/// However often the job is killed: each bad line is counted once, and no good one is missing.
+#[test]
+fn skipped_lines_are_counted_once_whatever_happens() {
+    let room = Room::new();
+    let good = some_flights(0, 3000);
+    let (header, rows) = good.split_once('\n').unwrap();
+    let mixed: String = rows.lines().enumerate().fold(format!("{header}\n"), |text, (at, row)| {
+        text + row + if at % 100 == 50 { "\nno flight\n" } else { "\n" }
+    });
+    let input = room.file("f.csv", mixed);
+    let more = ["--bad-lines", "skip", "--checkpoint-interval", "20ms", "--durability", "process-crash"];
+    let paced = [&more[..], &["--rate", "3000"]].concat();
+    for after_ms in [250, 300, 350] {
+        let mut killed = crate::support::snapring(room.stateful("routes", &[&input], &paced)).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(after_ms));
+        killed.kill().unwrap();
+        killed.wait().unwrap();
+    }
+    let ran = run(room.stateful("routes", &[&input], &more)).ok();
+    assert!(ran.stderr.contains(&format!("30 bad lines skipped; the first: {input}:53: ")), "{ran:?}");
+    crate::plain::check_routes(&room.committed(), &crate::plain::route_totals(&good));
+}
+
+#[test]
 fn a_truncated_gzip_is_named() {
     let room = Room::new();
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());

@@ -1,0 +1,61 @@
+//! Runs a user's operator in a task: its state is a table like any other's, so that snapshot, restore and another
+//! parallelism need nothing of the user.
+
+use super::keyed_state::{KeyedState, WINDOW};
+use super::operating::{Open, Operate};
+use super::pipe::Out;
+use super::stage::Closure;
+use super::{KeyOf, Operator, Progress};
+use crate::channel::Records;
+use crate::error::{Error, Failed};
+use crate::snapshot::{Entry, RestoredEntry};
+use std::sync::Arc;
+
+pub(crate) struct Process<B, O: Operator> {
+    key: Closure<B>,
+    operator: Arc<O>,
+    state: KeyedState<O::Key, O::State>,
+    /// Records on their way to the operator, with hash and key: looked up together.
+    window: Vec<(u64, O::Key, O::In)>,
+}
+
+impl<B, O: Operator> Process<B, O> {
+    /// Opens the state of a task: empty, or its range of what the tasks of a snapshot have left.
+    pub(crate) fn open<'a>(
+        open: Open,
+        key: Closure<B>,
+        operator: Arc<O>,
+        restored: impl Iterator<Item = &'a RestoredEntry>,
+    ) -> Result<Self, Error> {
+        let state = KeyedState::open(open, true, restored)?;
+        Ok(Self { key, operator, state, window: Vec::with_capacity(WINDOW) })
+    }
+}
+
+impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
+    type In = O::In;
+    type Out = O::Out;
+
+    fn batch(&mut self, records: &mut Records<'_, O::In>, out: &mut Out<O::Out>) -> Result<(), Failed> {
+        let operator = &*self.operator;
+        while records.len() > 0 {
+            let taken = self.state.fill(&mut self.window, records, &self.key);
+            let each = |key: &_, record, value: &mut _| operator.on_record(key, record, value, out);
+            self.state.table.modify_batch(taken, each)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Out<O::Out>) -> Result<Progress, Failed> {
+        let operator = &*self.operator;
+        self.state.end(|key, value| operator.on_end(key, value, out))
+    }
+
+    fn freeze(&mut self) -> Vec<Entry> {
+        self.state.freeze()
+    }
+
+    fn settle(&mut self, durable: bool) {
+        self.state.settle(durable);
+    }
+}
