@@ -106,8 +106,8 @@ impl Control {
             Noticed::Back { worker, ns } => {
                 tracing::info!(worker, stuck_ns = ns, "worker back from user code");
                 let stuck = Duration::from_nanos(ns);
-                self.warn([format!("worker {worker} is back after {stuck:.1?}")]);
                 self.state().stalls.retain(|stall| stall.worker != worker);
+                self.warn([format!("worker {worker} is back after {stuck:.1?}")]);
             }
         }
     }
@@ -172,7 +172,10 @@ impl Control {
 
     /// The last word of the thread that runs the job.
     pub(super) fn over(&self) {
-        self.state().is_over = true;
+        let mut state = self.state();
+        state.is_over = true;
+        state.stalls.clear();
+        drop(state);
         self.changed.notify_all();
     }
 

@@ -75,7 +75,7 @@ pub struct ChannelMetrics {
     pub to: usize,
     /// Slots that it has.
     pub slots: u64,
-    /// Slots filled now, with batches and marks.
+    /// Slots filled now, with batches and marks that nobody has taken yet. The one that is being read does not count.
     pub filled: u64,
     /// Batches passed.
     pub batches: u64,

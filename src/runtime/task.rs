@@ -141,7 +141,9 @@ impl Task {
     fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         self.follow_epochs(shared, events)?;
         if !self.body.link().flush() {
-            self.show(TaskState::BlockedByOutput);
+            if self.phase != Phase::Leaving {
+                self.show(TaskState::BlockedByOutput);
+            }
             return if self.body.link().is_broken() { Self::broken(shared) } else { Ok(Progress::None) };
         }
         match self.phase {
@@ -154,10 +156,7 @@ impl Task {
                 Ok(Progress::Made)
             }
             Phase::Finishing => self.finish(shared, events),
-            Phase::Leaving => {
-                self.show(TaskState::Finished);
-                Ok(Progress::Done)
-            }
+            Phase::Leaving => Ok(Progress::Done),
         }
     }
 
@@ -233,6 +232,7 @@ impl Task {
         self.report(events, Event::Finished { task: self.number, snapshot });
         self.body.link().mark(Mark::End);
         self.phase = Phase::Leaving;
+        self.show(TaskState::Finished);
         Ok(Progress::Made)
     }
 
