@@ -36,7 +36,7 @@ pub struct Local {
 }
 
 enum Stage {
-    Runs(Running),
+    Runs(Box<Running>),
     /// It has failed, and goes on at this time.
     Pauses(u64),
     Over,
@@ -103,19 +103,18 @@ impl Local {
 
     /// The attempt is over; who hears nothing more of it.
     fn end(&mut self) {
-        if let Stage::Runs(Running { coordination, .. }) = std::mem::replace(&mut self.stage, Stage::Over) {
-            drop(coordination.dissolve());
+        if let Stage::Runs(running) = std::mem::replace(&mut self.stage, Stage::Over) {
+            drop(running.coordination.dissolve());
         }
     }
 
     /// Takes the attempt down, and another follows, if it may.
     fn failed(&mut self, failure: Box<Failure>) -> Result<Progress, Error> {
         self.shared.stop();
-        let Stage::Runs(Running { tasks, mut coordination, restored, .. }) =
-            std::mem::replace(&mut self.stage, Stage::Over)
-        else {
+        let Stage::Runs(running) = std::mem::replace(&mut self.stage, Stage::Over) else {
             unreachable!("only an attempt under way can fail");
         };
+        let Running { tasks, mut coordination, restored, .. } = *running;
         // The first failure is the one to report, whatever else goes wrong now.
         tasks.into_iter().for_each(|task| drop(task.leave()));
         let retried = match self.shared.is_draining() {
@@ -221,7 +220,7 @@ impl Stage {
             return Self::Over;
         }
         let tasks = tasks.into_iter().map(|(_, task)| task).collect();
-        Self::Runs(Running { tasks, coordination, restored: restored.unwrap_or(0), next: 0, quiet: 0 })
+        Self::Runs(Box::new(Running { tasks, coordination, restored: restored.unwrap_or(0), next: 0, quiet: 0 }))
     }
 }
 
