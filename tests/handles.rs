@@ -393,7 +393,8 @@ fn who_makes_room_wakes_who_waits_for_it() {
     let start = Instant::now();
     for _ in 0..100 {
         // More than all rings hold: the tasks wait for the poller, and the pusher for them.
-        let pushed = (0..8).take_while(|_| input.push(1).is_ok() || (input.wait(Duration::from_millis(1)) && input.push(1).is_ok()));
+        let pushed = (0..8)
+            .take_while(|_| input.push(1).is_ok() || (input.wait(Duration::from_millis(1)) && input.push(1).is_ok()));
         for _ in 0..pushed.count() {
             std::thread::sleep(Duration::from_micros(200)); // long enough to fall asleep
             next(&mut output).unwrap();

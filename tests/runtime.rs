@@ -203,7 +203,7 @@ fn a_checkpoint_on_demand_is_durable_when_wait_returns() {
     let second = job.checkpoint().unwrap().wait().unwrap();
     assert!(second.epoch > first.epoch);
     let before = out.committed().len();
-    job.abort();
+    job.abort(Duration::MAX).unwrap();
     assert!(before < 100_000);
     let job = draw(&out).start(config(2).parallelism(3).checkpoints(checkpoints())).unwrap();
     assert_eq!(job.restored_epoch(), Some(second.epoch));
@@ -233,7 +233,9 @@ fn a_stopped_job_goes_on_where_it_stood() {
     while job.progress().records < 500 {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let summary = job.stop().unwrap();
+    let stopped = job.stop(Duration::MAX).unwrap();
+    assert!(stopped.checkpoint.is_ok() && stopped.late.is_empty(), "{stopped:?}");
+    let summary = stopped.summary;
     assert!(summary.records < NUMBERS, "{}", summary.records);
     // What was read between the last cut and the end is read again.
     let committed = out.committed().len() as u64;

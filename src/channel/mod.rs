@@ -24,6 +24,7 @@
 //! 8. An index advances before foreign code runs (a record's `drop`, a closure that got a record). So a panic neither
 //!    loses, doubles nor leaks a drop: the rest of a batch is dropped and its slot released while unwinding.
 
+mod gauge;
 mod idle;
 mod inbox;
 mod outbox;
@@ -38,6 +39,7 @@ mod loom_tests;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;
 
+pub use gauge::{Flow, Gauge};
 pub use idle::{Idle, Nap, TaskNap, Wait, Waker, Wakers};
 pub use inbox::Inbox;
 pub use outbox::Outbox;

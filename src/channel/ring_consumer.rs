@@ -2,18 +2,21 @@
 //! what marks mean, but that nothing follows [`Mark::End`].
 #![allow(unsafe_code)]
 
+use super::gauge::Gauge;
 use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
 use super::ring_records::{Records, Release};
 use super::slot::Content;
 use crate::marks::Mark;
 use crate::sync::atomic::Ordering;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// The reading end of a ring.
 pub struct Consumer<T> {
     /// The slot that is taken next.
     at: Cursor,
     ended: bool,
+    gauge: Option<Arc<Gauge>>,
     ring: Ring,
     records: PhantomData<T>,
 }
@@ -48,7 +51,12 @@ impl<T> Consumer<T> {
     /// # Safety
     /// The only consumer of this ring, whose records are `T` and whose positions begin `at`.
     pub(super) unsafe fn new(ring: Ring, at: Cursor) -> Self {
-        Self { at, ended: false, ring, records: PhantomData }
+        Self { at, ended: false, gauge: None, ring, records: PhantomData }
+    }
+
+    /// Counts from here on what is taken, in `gauge`.
+    pub fn show(&mut self, gauge: Arc<Gauge>) {
+        self.gauge = Some(gauge);
     }
 
     /// Takes the next batch or mark, if there is one. Never waits.
@@ -102,6 +110,9 @@ impl<T> Consumer<T> {
     fn take(&mut self) -> Polled<'_, T> {
         let slot = self.at.slot;
         self.at = self.ring.after(self.at);
+        if let Some(gauge) = &self.gauge {
+            gauge.took_slot();
+        }
         let header = self.ring.header(slot);
         let release = Release { header, head: self.ring.head(), position: self.at.position };
         // SAFETY: published, as `look` has seen, and not released before `release` is dropped.

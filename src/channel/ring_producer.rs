@@ -2,12 +2,14 @@
 //! free slot goes back to the caller.
 #![allow(unsafe_code)]
 
+use super::gauge::Gauge;
 use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
 use super::slot::{Content, LINE_BYTES, fetch_to_write};
 use crate::marks::Mark;
 use crate::sync::atomic::Ordering;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 /// The writing end of a ring. Dropping it without having sent [`Mark::End`] is an abnormal end.
 pub struct Producer<T> {
@@ -22,6 +24,7 @@ pub struct Producer<T> {
     /// The head as last seen: slots before `head_seen` + number of slots may be written.
     head_seen: u64,
     len_max: usize,
+    gauge: Option<Arc<Gauge>>,
     ring: Ring,
     records: PhantomData<T>,
 }
@@ -39,7 +42,12 @@ impl<T> Producer<T> {
     /// The only producer of this ring, whose slots hold `len_max` records of `T` and whose positions begin `at`.
     pub(super) unsafe fn new(ring: Ring, at: Cursor, len_max: usize) -> Self {
         let first = NonNull::dangling();
-        Self { first, len: 0, room: 0, at, head_seen: at.position, len_max, ring, records: PhantomData }
+        Self { first, len: 0, room: 0, at, head_seen: at.position, len_max, gauge: None, ring, records: PhantomData }
+    }
+
+    /// Counts from here on what goes through, in `gauge`.
+    pub fn show(&mut self, gauge: Arc<Gauge>) {
+        self.gauge = Some(gauge);
     }
 
     /// Puts a record into the open slot, opening one if none is open. A slot that is full then is published.
@@ -147,6 +155,9 @@ impl<T> Producer<T> {
         if len != 0 {
             // SAFETY: `len` records were written to the slot `at`, which was claimed.
             unsafe { self.publish_at(Content::Records(len)) };
+            if let Some(gauge) = &self.gauge {
+                gauge.sent_batch(len);
+            }
         }
     }
 
@@ -170,6 +181,9 @@ impl<T> Producer<T> {
         }
         // SAFETY: just claimed; a mark needs no records.
         unsafe { self.publish_at(Content::Mark(mark)) };
+        if let Some(gauge) = &self.gauge {
+            gauge.sent_mark();
+        }
         Ok(())
     }
 

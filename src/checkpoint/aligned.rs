@@ -71,6 +71,12 @@ impl Aligned {
         self.inputs[input] == Input::Live
     }
 
+    /// Whether an input waits at its barrier for others.
+    #[must_use]
+    pub fn is_aligning(&self) -> bool {
+        self.inputs.contains(&Input::AtBarrier)
+    }
+
     /// A barrier came to the front of an input that is polled.
     ///
     /// # Panics

@@ -1,11 +1,11 @@
 //! Makes the tasks of a drawing: runs the recipes, and gives each task its ends of the rings.
 
 use super::drawing::{Drawing, PortId};
-use crate::channel::{Consumer, Outbox, Producer, ring, slot_records};
+use crate::channel::{Consumer, Gauge, Outbox, Producer, ring, slot_records};
 use crate::error::{BuildError, Error};
 use crate::graph::{Plan, Route};
 use crate::operator::{Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
-use crate::runtime::{Care, Config, SourceMeter, Task};
+use crate::runtime::{Care, ChannelDial, Config, Dials, SourceMeter, Task, TaskDial};
 use crate::snapshot::RestoredEntry;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -39,7 +39,10 @@ pub(super) struct Start {
 
 /// Rings that have been made and not been given to a task yet, by edge.
 #[derive(Default)]
-pub(super) struct Grids(BTreeMap<usize, Box<dyn Any>>);
+pub(super) struct Grids {
+    by_edge: BTreeMap<usize, Box<dyn Any>>,
+    dials: Vec<ChannelDial>,
+}
 
 /// The rings of one edge: ends by task, each given away once.
 struct Grid<T> {
@@ -81,9 +84,14 @@ impl Build<'_> {
         let drawn = self.drawing.graph.edges[edge];
         let (from, to) = (self.plan.chains[drawn.from].tasks as usize, self.plan.chains[drawn.to].tasks as usize);
         let (slots, batch_len) = (self.config.ring_capacity, self.batch_len::<T>());
-        let grid = self.grids.0.entry(edge).or_insert_with(|| {
+        let Grids { by_edge, dials } = self.grids;
+        let number = |chain: usize, task: usize| self.plan.chains[chain].first_task as usize + task;
+        let grid = by_edge.entry(edge).or_insert_with(|| {
             let one_to_one = drawn.route == Route::Forward && from == to;
-            Box::new(Grid::<T>::new(from, to, one_to_one, slots, batch_len))
+            Box::new(Grid::<T>::new(from, to, one_to_one, slots, batch_len, |from, to, gauge| {
+                let (from, to) = (number(drawn.from, from), number(drawn.to, to));
+                dials.push(ChannelDial { from, to, slots: slots as u64, gauge });
+            }))
         });
         grid.downcast_mut().expect("an edge is drawn and built with one type")
     }
@@ -122,7 +130,15 @@ impl Build<'_> {
 }
 
 impl<T: Send> Grid<T> {
-    fn new(from: usize, to: usize, one_to_one: bool, slots: usize, batch_len: usize) -> Self {
+    /// `shown` gets what each ring shows, with the two tasks that it connects.
+    fn new(
+        from: usize,
+        to: usize,
+        one_to_one: bool,
+        slots: usize,
+        batch_len: usize,
+        mut shown: impl FnMut(usize, usize, Arc<Gauge>),
+    ) -> Self {
         let mut grid = Self {
             producers: (0..from).map(|_| Vec::new()).collect(),
             consumers: (0..to).map(|_| Vec::new()).collect(),
@@ -133,7 +149,11 @@ impl<T: Send> Grid<T> {
         for producer in 0..from {
             for consumer in 0..to {
                 if !one_to_one || producer == consumer {
-                    let (sender, receiver) = ring(slots, batch_len);
+                    let (mut sender, mut receiver) = ring(slots, batch_len);
+                    let gauge = Arc::<Gauge>::default();
+                    sender.show(gauge.clone());
+                    receiver.show(gauge.clone());
+                    shown(producer, consumer, gauge);
                     grid.producers[producer].push(sender);
                     grid.consumers[consumer].push(receiver);
                 }
@@ -143,9 +163,14 @@ impl<T: Send> Grid<T> {
     }
 }
 
-/// Makes all tasks.
-pub(super) fn tasks(drawing: &Drawing, config: &Config, plan: &Plan, start: &Start) -> Result<Vec<Task>, Error> {
-    let mut grids = Grids::default();
+/// Makes all tasks, and what they and their channels show.
+pub(super) fn tasks(
+    drawing: &Drawing,
+    config: &Config,
+    plan: &Plan,
+    start: &Start,
+) -> Result<(Vec<Task>, Dials), Error> {
+    let (mut grids, mut dials) = (Grids::default(), Dials::default());
     let mut tasks = Vec::with_capacity(plan.tasks.len());
     for (number, task) in plan.tasks.iter().enumerate() {
         let mut build = Build {
@@ -158,10 +183,15 @@ pub(super) fn tasks(drawing: &Drawing, config: &Config, plan: &Plan, start: &Sta
             tasks: plan.chains[task.chain].tasks,
         };
         let body = drawing.roots[task.chain](&mut build)?;
-        let name = drawing.graph.chains[task.chain].name.as_str().into();
-        tasks.push(Task::new(number as u32, name, task.index, body, start.epoch));
+        let chain = &drawing.graph.chains[task.chain];
+        let made = Task::new(number as u32, chain.name.as_str().into(), task.index, body, start.epoch);
+        let operators = chain.operators.iter().map(|operator| operator.name.clone()).collect();
+        let gauge = made.gauge().clone();
+        dials.tasks.push(TaskDial::new(chain.name.as_str().into(), task.index, task.worker, operators, gauge));
+        tasks.push(made);
     }
-    Ok(tasks)
+    dials.channels = grids.dials;
+    Ok((tasks, dials))
 }
 
 /// Checks that every port is read.

@@ -93,6 +93,10 @@ impl Make for Recipe {
         &self.config
     }
 
+    fn name(&self) -> &str {
+        &self.drawing.graph.name
+    }
+
     fn make(&self, kept: &mut Kept) -> Result<Made, Error> {
         self.reopen(kept)?;
         let Self { drawing, config, plan, cores } = self;
@@ -118,13 +122,14 @@ impl Make for Recipe {
             care,
         };
         let finished = header.finished;
-        let tasks = if finished { Vec::new() } else { build::tasks(drawing, config, plan, &start)? };
+        let (tasks, dials) = if finished { Default::default() } else { build::tasks(drawing, config, plan, &start)? };
         let now_ns = shared.meter.clock().now_ns();
         let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
         let heard = kept.heard.take().expect("each attempt gives back what it hears with");
-        let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard);
+        let ledger = kept.ledger.clone();
+        let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard, ledger);
         let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
-        Ok(Made { shared, tasks, coordination, cores: cores.clone(), restored, finished })
+        Ok(Made { shared, tasks, dials, coordination, cores: cores.clone(), restored, finished })
     }
 }
 

@@ -4,7 +4,9 @@
 //! was said about epochs), and what is in [`Kept`] goes on.
 
 use super::Config;
-use super::coordinator::{Coordination, Event, Status};
+use super::coordinator::{Coordination, Event};
+use super::gauges::Dials;
+use super::ledger::Ledger;
 use super::panics::caught;
 use super::pending::Unmade;
 use super::shared::Shared;
@@ -16,6 +18,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// What makes attempts.
 pub(crate) trait Make: Send {
+    /// The job's name.
+    fn name(&self) -> &str;
+
     /// How the job runs.
     fn config(&self) -> &Config;
 
@@ -32,6 +37,7 @@ pub(crate) struct Made {
     pub(crate) shared: Arc<Shared>,
     /// With the worker that each belongs to.
     pub(crate) tasks: Vec<(usize, Task)>,
+    pub(crate) dials: Dials,
     pub(crate) coordination: Coordination,
     /// One for each worker; none: it is not pinned.
     pub(crate) cores: Vec<Option<core_affinity::CoreId>>,
@@ -53,25 +59,22 @@ pub(crate) struct Kept {
     pub(crate) is_sound: bool,
     /// The number of the last attempt.
     pub(crate) attempt: u32,
-    pub(crate) status: Status,
+    /// What checkpoints have come to.
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 impl Kept {
     /// Before the first attempt; and the end that speaks to the coordinator.
     pub(crate) fn new(store: Option<Store>) -> (Self, Sender<Event>) {
         let (events, heard) = channel();
-        let kept =
-            Self { store, heard: Some(heard), before: None, is_sound: true, attempt: 0, status: Status::default() };
+        let kept = Self { store, heard: Some(heard), before: None, is_sound: true, attempt: 0, ledger: Arc::default() };
         (kept, events)
     }
 
     /// Makes the next attempt; a panic of user code in it becomes an error.
     pub(super) fn next(&mut self, maker: &dyn Make) -> Result<Made, Error> {
         match caught(|| Ok(maker.make(self))) {
-            Ok(made) => made.map(|mut made| {
-                made.coordination.status = self.status;
-                made
-            }),
+            Ok(made) => made,
             Err(Failed(failure)) => Err(Error::Job(failure)),
         }
     }
@@ -80,7 +83,6 @@ impl Kept {
     pub(super) fn take_back(&mut self, mut coordination: Coordination) {
         coordination.refuse_demands(&Unmade::Restarted);
         self.before = Some(coordination.shared.clone());
-        self.status = coordination.status;
         self.is_sound = coordination.is_store_sound;
         let (store, heard) = coordination.dissolve();
         (self.store, self.heard) = (store, Some(heard));

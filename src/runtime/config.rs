@@ -26,6 +26,7 @@ pub struct Config {
     pub(crate) checkpoints: Option<Checkpoints>,
     pub(crate) restart: Restart,
     pub(crate) careful: bool,
+    pub(crate) watchdog: Duration,
     pub(crate) seed: Option<u64>,
     pub(crate) clock: Option<Clock>,
 }
@@ -80,6 +81,7 @@ impl Config {
             checkpoints: None,
             restart: Restart::never(),
             careful: false,
+            watchdog: Duration::from_secs(10),
             seed: None,
             clock: None,
         }
@@ -162,6 +164,13 @@ impl Config {
     /// After a failure, restarts do so by themselves until the next checkpoint. Default: false.
     pub fn careful(mut self, careful: bool) -> Self {
         self.careful = careful;
+        self
+    }
+
+    /// A worker that is within one step of a task for longer is named as stuck in user code: in
+    /// [`Job::warnings`](crate::runtime::Job::warnings), in the metrics and as an event. Default: 10 s.
+    pub fn watchdog(mut self, limit: Duration) -> Self {
+        self.watchdog = limit;
         self
     }
 

@@ -1,29 +1,67 @@
 //! What the holder of a [`Job`](super::Job) and the thread that runs it say to each other, whichever attempt is under way.
 
-use super::coordinator::Status;
+use super::gauges::Dials;
+use super::ledger::Ledger;
+use super::metrics::Stall;
 use super::shared::Shared;
+use super::watch::Noticed;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(super) struct Control {
     state: Mutex<State>,
     changed: Condvar,
+    pub(super) ledger: Arc<Ledger>,
 }
 
 struct State {
     /// Of the attempt under way, or of the last one.
     shared: Arc<Shared>,
-    is_stopping: bool,
-    status: Status,
+    dials: Arc<Dials>,
+    wish: Wish,
     restarts: u32,
     warnings: Vec<String>,
+    stalls: Vec<Stall>,
+    savepoint: Savepoint,
+    /// The thread that runs the job is about to return.
+    is_over: bool,
 }
+
+/// How the job is to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Run,
+    Drain,
+    Stop,
+}
+
+enum Savepoint {
+    None,
+    Asked(PathBuf),
+    UnderWay,
+    Made(Result<(), String>),
+    /// Nobody waits for it any more.
+    GivenUp,
+}
+
+/// The newest warnings that are kept.
+const WARNINGS_MAX: usize = 100;
 
 impl Control {
     /// For a job whose first attempt is about to begin.
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let state = State { shared, is_stopping: false, status: Status::default(), restarts: 0, warnings: Vec::new() };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+    pub(super) fn new(shared: Arc<Shared>, ledger: Arc<Ledger>) -> Self {
+        let state = State {
+            shared,
+            dials: Arc::default(),
+            wish: Wish::Run,
+            restarts: 0,
+            warnings: Vec::new(),
+            stalls: Vec::new(),
+            savepoint: Savepoint::None,
+            is_over: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), ledger }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -34,8 +72,8 @@ impl Control {
         self.state().shared.clone()
     }
 
-    pub(super) fn status(&self) -> Status {
-        self.state().status
+    pub(super) fn dials(&self) -> Arc<Dials> {
+        self.state().dials.clone()
     }
 
     pub(super) fn restarts(&self) -> u32 {
@@ -46,47 +84,135 @@ impl Control {
         self.state().warnings.clone()
     }
 
-    pub(super) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
-        self.state().warnings.extend(warnings);
+    pub(super) fn stalls(&self) -> Vec<Stall> {
+        self.state().stalls.clone()
     }
 
-    pub(super) fn report(&self, status: Status) {
-        self.state().status = status;
+    pub(super) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        let kept = &mut self.state().warnings;
+        kept.extend(warnings);
+        kept.drain(..kept.len().saturating_sub(WARNINGS_MAX));
+    }
+
+    /// Takes in what the watch has noticed.
+    pub(super) fn notice(&self, noticed: Noticed, dials: &Dials) {
+        match noticed {
+            Noticed::Stuck { worker, task, ns } => {
+                let stall = Stall { worker, place: dials.place(task), stuck: Duration::from_nanos(ns) };
+                tracing::warn!(worker, place = stall.place, stuck_ns = ns, "worker stuck in user code");
+                self.warn([stall.to_string()]);
+                self.state().stalls.push(stall);
+            }
+            Noticed::Back { worker, ns } => {
+                tracing::info!(worker, stuck_ns = ns, "worker back from user code");
+                let stuck = Duration::from_nanos(ns);
+                self.state().stalls.retain(|stall| stall.worker != worker);
+                self.warn([format!("worker {worker} is back after {stuck:.1?}")]);
+            }
+        }
     }
 
     /// Ends the attempt under way, and keeps others from beginning.
     pub(super) fn stop(&self) {
-        let mut state = self.state();
-        state.is_stopping = true;
-        state.shared.stop();
+        self.wish(Wish::Stop);
+        self.shared().stop();
+    }
+
+    /// Ends the input of the attempt under way, and keeps others from beginning.
+    pub(super) fn drain(&self) {
+        self.wish(Wish::Drain);
+        self.shared().drain();
+    }
+
+    fn wish(&self, wish: Wish) {
+        self.state().wish = wish;
         self.changed.notify_all();
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
-        self.state().is_stopping
+    /// Whether no attempt is to follow this one.
+    pub(super) fn is_ending(&self) -> bool {
+        self.state().wish != Wish::Run
     }
 
-    /// Another attempt is about to begin; it ends at once, if the job is to stop.
-    pub(super) fn begin_again(&self, shared: &Arc<Shared>) {
+    /// An attempt is about to begin; it ends at once, if the job is to.
+    pub(super) fn begin(&self, shared: &Arc<Shared>, dials: &Arc<Dials>, is_restart: bool) {
         let mut state = self.state();
-        state.shared = shared.clone();
-        state.restarts += 1;
-        if state.is_stopping {
+        (state.shared, state.dials) = (shared.clone(), dials.clone());
+        state.stalls.clear();
+        state.restarts += u32::from(is_restart);
+        if state.wish != Wish::Run {
             shared.stop();
         }
     }
 
-    /// Waits between two attempts. False: the job is to stop.
+    /// Waits between two attempts. False: none is to follow.
     pub(super) fn pause(&self, time: Duration) -> bool {
+        !self.wait(time, |state| state.wish != Wish::Run)
+    }
+
+    /// Waits until the job is over, and says whether it is.
+    pub(super) fn wait_over(&self, time: Duration) -> bool {
+        self.wait(time, |state| state.is_over)
+    }
+
+    fn wait(&self, time: Duration, is_there: impl Fn(&State) -> bool) -> bool {
         let begin = Instant::now();
         let mut state = self.state();
-        while !state.is_stopping {
+        while !is_there(&state) {
             let left = time.saturating_sub(begin.elapsed());
             if left.is_zero() {
-                return true;
+                return false;
             }
+            // A condition variable takes no longer times on some systems.
+            let left = left.min(Duration::from_secs(3600));
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        false
+        true
+    }
+
+    /// The last word of the thread that runs the job.
+    pub(super) fn over(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        state.stalls.clear();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Asks for a copy of the store, once the job has stopped.
+    pub(super) fn ask_savepoint(&self, folder: &Path) {
+        self.state().savepoint = Savepoint::Asked(folder.to_owned());
+    }
+
+    /// The folder to copy the store to, if that was asked for.
+    pub(super) fn begin_savepoint(&self) -> Option<PathBuf> {
+        let mut state = self.state();
+        match std::mem::replace(&mut state.savepoint, Savepoint::UnderWay) {
+            Savepoint::Asked(folder) => Some(folder),
+            other => {
+                state.savepoint = other;
+                None
+            }
+        }
+    }
+
+    /// Whether anybody still waits for the copy.
+    pub(super) fn wants_savepoint(&self) -> bool {
+        matches!(self.state().savepoint, Savepoint::UnderWay)
+    }
+
+    pub(super) fn end_savepoint(&self, result: Result<(), String>) {
+        let mut state = self.state();
+        if let Savepoint::UnderWay = state.savepoint {
+            state.savepoint = Savepoint::Made(result);
+        }
+    }
+
+    /// What became of the copy, and gives it up if it is not there; none: it is not.
+    pub(super) fn take_savepoint(&self) -> Option<Result<(), String>> {
+        match std::mem::replace(&mut self.state().savepoint, Savepoint::GivenUp) {
+            Savepoint::Made(result) => Some(result),
+            _ => None,
+        }
     }
 }

@@ -5,10 +5,11 @@
 //! lists them becomes durable, tasks are told, the parts are published. A crash in between is mended at the restore,
 //! which publishes the listed parts again.
 
-use super::header::{Header, PARTS};
-use super::panics::caught;
+use super::header::Header;
+use super::ledger::{CheckpointOutcome, Ledger};
 use super::pending::{Answer, Unmade};
 use super::shared::Shared;
+use super::sink_state::SinkState;
 use crate::checkpoint::{Action, Coordinator};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
 use crate::operator::{Committer, Part};
@@ -51,27 +52,6 @@ pub struct CheckpointReport {
     pub bytes: u64,
 }
 
-/// A sink, as the coordinator sees it.
-pub(crate) struct SinkState {
-    pub(crate) name: Arc<str>,
-    pub(crate) exactly_once: bool,
-    pub(crate) committer: Box<dyn Committer>,
-    /// Prepared and not committed, of all epochs.
-    pub(crate) uncommitted: Vec<Part>,
-}
-
-impl SinkState {
-    /// Has the committer do something with the parts that are not committed.
-    fn call(
-        &mut self,
-        epoch: u64,
-        run: impl FnOnce(&mut dyn Committer, &[Part]) -> Result<(), ConnectorError>,
-    ) -> Result<(), Box<Failure>> {
-        let done = caught(|| Ok(run(&mut *self.committer, &self.uncommitted)?));
-        done.map_err(|failed| Box::new(Failure { epoch: Some(epoch), ..*failed.at(&self.name).0 }))
-    }
-}
-
 pub(crate) struct Coordination {
     pub(super) shared: Arc<Shared>,
     pub(super) machine: Coordinator,
@@ -90,18 +70,7 @@ pub(crate) struct Coordination {
     /// When the epoch under way began; the last one, made of final snapshots alone, has no such moment.
     begun_ns: Option<u64>,
     demands: Vec<(u64, Answer)>,
-    pub(super) status: Status,
-}
-
-/// What checkpoints have come to so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Status {
-    pub(crate) last: Option<CheckpointReport>,
-    pub(crate) checkpoints: u64,
-    pub(crate) given_up: u64,
-    pub(crate) checkpoint_bytes: u64,
-    /// The job has come to its end.
-    pub(crate) ended: bool,
+    ledger: Arc<Ledger>,
 }
 
 impl Coordination {
@@ -113,6 +82,7 @@ impl Coordination {
         header: Header,
         sinks: Vec<SinkState>,
         events: Receiver<Event>,
+        ledger: Arc<Ledger>,
     ) -> Self {
         Self {
             shared,
@@ -127,7 +97,7 @@ impl Coordination {
             finals: Vec::new(),
             begun_ns: None,
             demands: Vec::new(),
-            status: Status::default(),
+            ledger,
         }
     }
 
@@ -139,8 +109,11 @@ impl Coordination {
         while let Some(action) = self.machine.tick(now_ns) {
             self.act(action, now_ns)?;
         }
-        self.status.ended = self.machine.is_over();
-        Ok(self.status.ended)
+        let is_over = self.machine.is_over();
+        if is_over {
+            self.ledger.update(|status| status.ended = true);
+        }
+        Ok(is_over)
     }
 
     pub(crate) fn hear(&mut self, event: Event, now_ns: u64) -> Result<(), Box<Failure>> {
@@ -172,6 +145,8 @@ impl Coordination {
     /// The attempt is over. Whoever waits for a checkpoint hears why it does not come. (If another attempt follows, it could
     /// be made then; but what he saw happen before he asked has not happened any more.)
     pub(super) fn refuse_demands(&mut self, why: &Unmade) {
+        self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(why.to_string()));
+        self.ledger.update(|status| status.parts = 0);
         let mut answers: Vec<Answer> = self.demands.drain(..).map(|(_, answer)| answer).collect();
         while let Ok(event) = self.events.try_recv() {
             if let Event::Demand(answer) = event {
@@ -186,17 +161,12 @@ impl Coordination {
     /// Lets go of sinks and snapshots. What is left can serve another attempt.
     pub(crate) fn dissolve(self) -> (Option<Store>, Receiver<Event>) {
         let Self { store, events, sinks, .. } = self;
-        for sink in sinks {
-            // That is user code. Its failure would hide the first one, which is the one to report.
-            let _ = caught(|| {
-                drop(sink);
-                Ok(())
-            });
-        }
+        sinks.into_iter().for_each(SinkState::leave);
         (store, events)
     }
 
     fn take_parts(&mut self, parts: Vec<(Arc<str>, Part)>) {
+        self.ledger.update(|status| status.parts += parts.len() as u64);
         for (name, part) in parts {
             let sink = self.sinks.iter_mut().find(|sink| sink.name == name);
             sink.expect("a sink with a writer has a committer").uncommitted.push(part);
@@ -206,7 +176,9 @@ impl Coordination {
     fn act(&mut self, action: Action, now_ns: u64) -> Result<(), Box<Failure>> {
         match action {
             Action::Begin(epoch) => {
+                tracing::debug!(epoch, "checkpoint begun");
                 self.begun_ns = Some(now_ns);
+                self.ledger.begin(epoch, now_ns);
                 self.shared.request(epoch);
             }
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
@@ -235,37 +207,66 @@ impl Coordination {
 
     /// An epoch will not be: what tasks froze in it counts as changed again, prepared parts are kept (rule 2).
     fn give_up(&mut self, epoch: u64, reason: &str) {
+        tracing::warn!(epoch, reason, "checkpoint given up");
         self.snapshots.clear();
-        self.status.given_up += 1;
+        self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(reason.to_owned()));
+        self.ledger.update(|status| status.given_up += 1);
         self.answer(epoch, &Err(Unmade::GivenUp(format!("checkpoint {epoch} was given up: {reason}"))));
         self.shared.abort(epoch);
     }
 
     /// Makes an epoch durable and publishes its parts.
     fn commit(&mut self, epoch: u64, cut_at_ns: u64) -> Result<(), Box<Failure>> {
+        let clock = self.shared.meter.clock().clone();
+        let begun_ns = self.begun_ns.take().unwrap_or_else(|| {
+            // The last one, of final snapshots alone, has no other begin.
+            self.ledger.begin(epoch, cut_at_ns);
+            cut_at_ns
+        });
+        let since = |end_ns: u64| end_ns.saturating_sub(begun_ns);
+        let ledger = self.ledger.clone();
+        ledger.note(|checkpoint| checkpoint.cut_ns = Some(since(cut_at_ns)));
         let mut bytes = 0;
         if self.store.is_some() {
-            for sink in &mut self.sinks {
-                sink.call(epoch, |committer, parts| committer.sync(parts))?;
-            }
+            self.call_sinks(epoch, "sync", |committer, parts| committer.sync(parts))?;
+            ledger.note(|checkpoint| checkpoint.synced_ns = Some(since(clock.now_ns())));
             let written = self.write(epoch);
             bytes = written.map_err(|error| Box::new(Failure { epoch: Some(epoch), ..Failure::new(error) }))?;
+            ledger.note(|checkpoint| {
+                (checkpoint.durable_ns, checkpoint.bytes) = (Some(since(clock.now_ns())), bytes);
+                checkpoint.outcome = CheckpointOutcome::Durable;
+            });
         }
         self.shared.durable(epoch);
-        for sink in &mut self.sinks {
-            sink.call(epoch, |committer, parts| committer.commit(parts))?;
-            sink.uncommitted.clear();
-        }
-        let now_ns = self.shared.meter.clock().now_ns();
-        let begun_ns = self.begun_ns.take().unwrap_or(cut_at_ns);
-        let since = |end_ns: u64| end_ns.saturating_sub(begun_ns);
+        self.call_sinks(epoch, "commit", |committer, parts| committer.commit(parts))?;
+        self.sinks.iter_mut().for_each(|sink| sink.uncommitted.clear());
+        let now_ns = clock.now_ns();
         let report = CheckpointReport { epoch, duration_ns: since(now_ns), cut_ns: since(cut_at_ns), bytes };
-        if self.store.is_some() {
-            self.status.last = Some(report);
-            self.status.checkpoints += 1;
-            self.status.checkpoint_bytes += bytes;
-        }
+        let is_kept = self.store.is_some();
+        ledger.update(|status| {
+            status.parts = 0;
+            if is_kept {
+                status.last = Some(report);
+                status.checkpoints += 1;
+                status.checkpoint_bytes += bytes;
+            }
+        });
+        ledger.committed(epoch, since(now_ns));
+        tracing::debug!(epoch, bytes, duration_ns = report.duration_ns, cut_ns = report.cut_ns, "checkpoint durable");
         self.answer(epoch, &Ok(report));
+        Ok(())
+    }
+
+    fn call_sinks(
+        &mut self,
+        epoch: u64,
+        what: &str,
+        mut run: impl FnMut(&mut dyn Committer, &[Part]) -> Result<(), ConnectorError>,
+    ) -> Result<(), Box<Failure>> {
+        for sink in &mut self.sinks {
+            let name = sink.name.clone();
+            self.ledger.at(|| format!("the {what} of sink `{name}`"), || sink.call(epoch, &mut run))?;
+        }
         Ok(())
     }
 
@@ -279,7 +280,7 @@ impl Coordination {
         let finals = self.finals.len();
         let mut entries = std::mem::take(&mut self.finals);
         entries.append(&mut self.snapshots);
-        entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(parts_entry));
+        entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(SinkState::entry));
         let mut checkpoint = Checkpoint { epoch, header, entries };
         let stats = store.commit(&checkpoint);
         // Final snapshots stand for their tasks from now on.
@@ -305,23 +306,6 @@ impl Coordination {
             waits
         });
     }
-}
-
-/// The parts of a sink that the epoch lists.
-fn parts_entry(sink: &SinkState) -> Entry {
-    let parts: Vec<Vec<u8>> = sink.uncommitted.iter().map(|part| part.0.clone()).collect();
-    let mut entry = Entry {
-        operator: sink.name.to_string(),
-        state: PARTS.to_owned(),
-        task: 0,
-        tasks: 1,
-        schema: Vec::new(),
-        root: Vec::new(),
-        pages: None,
-    };
-    Vec::<Vec<u8>>::schema().encode(&mut entry.schema);
-    parts.encode(&mut entry.root);
-    entry
 }
 
 fn unix_ns() -> u64 {

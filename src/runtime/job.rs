@@ -3,6 +3,7 @@
 use super::attempt::{Kept, Make};
 use super::control::Control;
 use super::coordinator::{CheckpointReport, Event};
+use super::metrics::Metrics;
 use super::pending::Pending;
 use super::restart::Retry;
 use super::supervisor::{Supervisor, spawn};
@@ -15,11 +16,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A running job. Dropping it stops it: results since the last checkpoint are made again when it is started anew.
+/// A running job. Dropping it stops it and waits for its threads: results since the last checkpoint are made again when it is started anew.
 pub struct Job {
-    control: Arc<Control>,
+    pub(super) control: Arc<Control>,
     events: Sender<Event>,
-    supervisor: Option<JoinHandle<Result<(), Box<Failure>>>>,
+    pub(super) supervisor: Option<JoinHandle<Result<(), Box<Failure>>>>,
     restored: Option<u64>,
     finished_before: bool,
 }
@@ -73,7 +74,7 @@ impl Job {
     pub(crate) fn start(maker: Box<dyn Make>, store: Option<Store>) -> Result<Self, Error> {
         let (mut kept, events) = Kept::new(store);
         let made = maker.make(&mut kept)?;
-        let control = Arc::new(Control::new(made.shared.clone()));
+        let control = Arc::new(Control::new(made.shared.clone(), kept.ledger.clone()));
         let (restored, finished_before) = (made.restored, made.finished);
         let mut job =
             Self { control: control.clone(), events: events.clone(), supervisor: None, restored, finished_before };
@@ -83,11 +84,22 @@ impl Job {
             let (started, is_started) = channel();
             job.supervisor = Some(spawn("snapring-coord", move || supervisor.run(made, &started))?);
             is_started.recv().unwrap_or(Ok(()))?;
+        } else {
+            control.over();
         }
         Ok(job)
     }
 
-    /// What the user should know though the job runs: a core that could not be pinned.
+    /// The job in numbers.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let Control { ledger, .. } = &*self.control;
+        let records = self.control.shared().meter.records();
+        Metrics::of(&self.control.dials(), ledger, records, self.control.restarts(), self.control.stalls())
+    }
+
+    /// What the user should know though the job runs, oldest first: cores that could not be pinned, and workers that did not
+    /// come back from user code, or did after all. The newest 100 are kept.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.control.warnings()
@@ -102,7 +114,10 @@ impl Job {
     /// How far the job has come.
     #[must_use]
     pub fn progress(&self) -> JobProgress {
-        JobProgress { records: self.control.shared().meter.records(), last_checkpoint: self.control.status().last }
+        JobProgress {
+            records: self.control.shared().meter.records(),
+            last_checkpoint: self.control.ledger.status().last,
+        }
     }
 
     /// The lines that have been skipped so far because they were no records: see [`Summary::skipped`].
@@ -134,38 +149,15 @@ impl Job {
         Ok(self.summary())
     }
 
-    /// Stops where the job stands: with checkpoints, takes a last one and waits until it is durable.
-    ///
-    /// # Errors
-    /// The job had failed, or the checkpoint could not be made; the job is stopped all the same.
-    pub fn stop(mut self) -> Result<Summary, Error> {
-        let checkpoint = if self.control.shared().checkpointing && !self.is_over() {
-            self.checkpoint()?.wait().map(|_| ())
-        } else {
-            Ok(())
-        };
-        self.control.stop();
-        self.join()?;
-        // Unless the job ended by itself meanwhile: then its last checkpoint is there.
-        match checkpoint {
-            Err(_) if self.control.status().ended => Ok(self.summary()),
-            Err(error) => Err(error),
-            Ok(()) => Ok(self.summary()),
-        }
-    }
-
-    /// Stops at once. What has happened since the last checkpoint will happen again after a restart.
-    pub fn abort(self) {}
-
-    fn join(&mut self) -> Result<(), Error> {
+    pub(super) fn join(&mut self) -> Result<(), Error> {
         match self.supervisor.take().map_or(Ok(Ok(())), JoinHandle::join) {
             Ok(result) => result.map_err(Error::Job),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 
-    fn summary(&self) -> Summary {
-        let (status, shared) = (self.control.status(), self.control.shared());
+    pub(super) fn summary(&self) -> Summary {
+        let (status, shared) = (self.control.ledger.status(), self.control.shared());
         let meter = &shared.meter;
         Summary {
             records: meter.records(),

@@ -4,10 +4,13 @@
 use super::JobProgress;
 use super::attempt::{Kept, Made, Make};
 use super::coordinator::{Coordination, Event};
+use super::gauges::Dials;
+use super::metrics::Metrics;
 use super::pending::{Pending, Unmade, refused};
 use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
+use super::watch::Watch;
 use crate::error::{Error, Failure};
 use crate::operator::{Progress, Skipped};
 use crate::snapshot::Store;
@@ -23,6 +26,8 @@ pub struct Local {
     retry: Retry,
     /// Of the attempt under way, or of the last one.
     shared: Arc<Shared>,
+    dials: Dials,
+    watch: Watch,
     events: Sender<Event>,
     stage: Stage,
     random: Option<SplitMix>,
@@ -65,8 +70,10 @@ impl Local {
         let config = maker.config();
         let (retry, random) = (Retry::new(config.restart), config.seed.map(SplitMix));
         let (shared, restored) = (made.shared.clone(), made.restored);
+        let (mut made, watch) = (made, Watch::new(Duration::MAX));
+        let dials = std::mem::take(&mut made.dials);
         let stage = Stage::of(made);
-        Ok(Self { maker, kept, retry, shared, events, stage, random, restored, restarts: 0 })
+        Ok(Self { maker, kept, retry, shared, dials, watch, events, stage, random, restored, restarts: 0 })
     }
 
     /// Steps one task, and does what is due of a checkpoint, its writing included. `None` is returned when no task had
@@ -83,6 +90,7 @@ impl Local {
             Stage::Pauses(_) => return self.go_on(),
             Stage::Runs(running) => running.step(&self.shared, &self.events, &mut self.random),
         };
+        self.watch.look(&self.dials, now_ns);
         match stepped {
             Ok(Progress::Done) => {
                 self.end();
@@ -96,9 +104,7 @@ impl Local {
     /// The attempt is over; who hears nothing more of it.
     fn end(&mut self) {
         if let Stage::Runs(running) = std::mem::replace(&mut self.stage, Stage::Over) {
-            let coordination = running.coordination;
-            self.kept.status = coordination.status;
-            drop(coordination.dissolve());
+            drop(running.coordination.dissolve());
         }
         self.shared.outside.over(None);
     }
@@ -112,12 +118,14 @@ impl Local {
         let Running { tasks, mut coordination, restored, .. } = *running;
         // The first failure is the one to report, whatever else goes wrong now.
         tasks.into_iter().for_each(|task| drop(task.leave()));
-        let retried = self.retry.failed(Error::Job(failure), self.shared.durable_to() > restored);
+        let retried = match self.shared.is_draining() {
+            true => Err(failure),
+            false => self.retry.failed(Error::Job(failure), self.shared.durable_to() > restored),
+        };
         match retried {
             Ok(_) => self.kept.take_back(coordination),
             Err(_) => {
                 coordination.refuse_demands(&Unmade::Ended);
-                self.kept.status = coordination.status;
                 drop(coordination.dissolve());
             }
         }
@@ -126,7 +134,7 @@ impl Local {
 
     /// Makes the next attempt.
     fn go_on(&mut self) -> Result<Progress, Error> {
-        let made = match self.kept.next(&*self.maker) {
+        let mut made = match self.kept.next(&*self.maker) {
             Ok(made) => made,
             Err(error) => {
                 let retried = self.retry.failed(error, false);
@@ -134,7 +142,7 @@ impl Local {
             }
         };
         self.restarts += 1;
-        self.shared = made.shared.clone();
+        (self.shared, self.dials) = (made.shared.clone(), std::mem::take(&mut made.dials));
         self.stage = Stage::of(made);
         Ok(if matches!(self.stage, Stage::Over) { Progress::Done } else { Progress::Made })
     }
@@ -164,6 +172,19 @@ impl Local {
         Ok(())
     }
 
+    /// Ends the input here: sources read nothing more, and the steps that follow bring the job to its end, its results
+    /// committed. A failure on the way is not followed by a restart.
+    pub fn drain(&mut self) {
+        self.shared.drain();
+    }
+
+    /// The job in numbers.
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        let records = self.shared.meter.records();
+        Metrics::of(&self.dials, &self.kept.ledger, records, self.restarts, Vec::new())
+    }
+
     /// Asks for a checkpoint of all that has happened so far. It is made by the steps that follow; see
     /// [`Pending::try_wait`].
     ///
@@ -191,10 +212,7 @@ impl Local {
     /// How far the job has come.
     #[must_use]
     pub fn progress(&self) -> JobProgress {
-        let last_checkpoint = match &self.stage {
-            Stage::Runs(running) => running.coordination.status.last,
-            _ => self.kept.status.last,
-        };
+        let last_checkpoint = self.kept.ledger.status().last;
         JobProgress { records: self.shared.meter.records(), last_checkpoint }
     }
 

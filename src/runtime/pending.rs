@@ -3,7 +3,8 @@
 use super::coordinator::{CheckpointReport, Event};
 use super::shared::Shared;
 use crate::error::{Cause, Error, Failure};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::time::Duration;
 
 /// A checkpoint that was asked for, of all that had happened by then.
 #[must_use = "the checkpoint is durable only when `wait` has returned"]
@@ -55,6 +56,15 @@ impl Pending {
             Err(TryRecvError::Disconnected) => Err(Unmade::Ended),
         };
         result.map_err(|unmade| refused(&unmade.to_string()))
+    }
+
+    /// Waits no longer than `time`; none: it has no answer yet.
+    pub(super) fn wait_for(&self, time: Duration) -> Option<Result<CheckpointReport, Unmade>> {
+        match self.0.recv_timeout(time) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(Unmade::Ended)),
+        }
     }
 }
 

@@ -74,7 +74,12 @@ impl<T: Record> Body for Pushed<T> {
         let number = split.offset;
         // First what is coming, then the ring again: what was pushed before the handle was closed is in it.
         let closing = self.port.coming(number);
-        if ring.has_records() { Ok(Took::Records) } else { self.coming(closing, number) }
+        match ring.has_records() {
+            true => Ok(Took::Records),
+            // What had been taken from the program's hands is taken in; whoever pushes on finds nobody.
+            false if self.meter.is_draining() => self.coming(Coming::Ended, number),
+            false => self.coming(closing, number),
+        }
     }
 
     fn text(&self) -> Option<String> {

@@ -101,6 +101,9 @@ impl<S: Source> Body for Reading<S> {
     }
 
     fn poll(&mut self, _: &Aligned, taken: &mut u64) -> Result<Took, Failed> {
+        if self.meter.is_draining() {
+            return Ok(Took::Ended);
+        }
         let max = self.meter.meter.allowance(self.batch_len);
         if max == 0 {
             return Ok(if self.to_read.is_empty() { Took::Ended } else { Took::Nothing });

@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     /// Epochs up to this one are durable or given up (rule 9).
     closed_to: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
+    /// Sources are to stop as if their input ended here.
+    draining: AtomicBool,
     workers: Arc<Wakers>,
     pub(crate) outside: Arc<Outside>,
     /// False for a job without checkpoints: nothing is ever frozen.
@@ -59,6 +61,7 @@ impl Shared {
             durable_to: word(epoch),
             closed_to: word(epoch),
             stopping: CachePadded::new(AtomicBool::new(false)),
+            draining: AtomicBool::new(false),
             workers: Arc::default(),
             outside,
             checkpointing,
@@ -127,6 +130,17 @@ impl Shared {
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.wake_surely();
+    }
+
+    /// Ends the input of all sources.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        self.wake_surely();
+    }
+
+    /// Pairs with the Release in `drain`, though nothing is handed over by it.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
     }
 
     /// Pairs with the Release in `stop`: who sees a ring whose other end has gone, and then looks here, sees why.

@@ -7,14 +7,17 @@
 use super::affinity;
 use super::attempt::{Kept, Made, Make};
 use super::control::Control;
-use super::coordinator::{Coordination, Event, Status};
+use super::coordinator::{Coordination, Event};
+use super::gauges::Dials;
 use super::panics::caught;
 use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
+use super::watch::{LOOKS_EVERY, Watch};
 use super::worker;
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failed, Failure};
+use crate::snapshot::Store;
 use core_affinity::CoreId;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -32,6 +35,7 @@ pub(super) struct Supervisor {
 /// An attempt under way.
 struct Running {
     shared: Arc<Shared>,
+    dials: Arc<Dials>,
     coordination: Coordination,
     workers: Vec<JoinHandle<()>>,
     /// The epoch that it went on from.
@@ -49,15 +53,24 @@ enum Ended {
 impl Supervisor {
     /// Runs the job to its end. `started` hears whether the first attempt could begin.
     pub(super) fn run(mut self, first: Made, started: &Sender<Result<(), Error>>) -> Result<(), Box<Failure>> {
+        let control = self.control.clone();
+        // Said whatever happens: somebody may wait for it.
+        let _over = Over(&control);
+        let _span = tracing::info_span!("job", name = self.maker.name()).entered();
         let outside = first.shared.outside.clone();
-        let result = self.attempts(first, started);
+        let result = self.run_attempts(first, started);
         outside.over(result.as_ref().err().map(ToString::to_string));
+        match &result {
+            Ok(()) => tracing::info!("job over"),
+            Err(failure) => tracing::error!(%failure, "job failed"),
+        }
         result
     }
 
-    fn attempts(&mut self, first: Made, started: &Sender<Result<(), Error>>) -> Result<(), Box<Failure>> {
+    fn run_attempts(&mut self, first: Made, started: &Sender<Result<(), Error>>) -> Result<(), Box<Failure>> {
         affinity::keep_off(&first.cores);
-        let launched = self.launch(first);
+        tracing::info!(workers = first.cores.len(), restored = first.restored, "job starts");
+        let launched = self.launch(first, false);
         let mut running = match launched {
             Ok(running) => running,
             Err(error) => {
@@ -78,7 +91,10 @@ impl Supervisor {
                 match self.next() {
                     Ok(Some(running)) => break running,
                     Ok(None) => return Ok(()),
-                    Err(error) => pause = self.retry.failed(error, false)?,
+                    Err(error) => {
+                        tracing::error!(%error, "restart failed");
+                        pause = self.retry.failed(error, false)?;
+                    }
                 }
             };
         }
@@ -87,19 +103,22 @@ impl Supervisor {
     /// Makes the next attempt and starts it; none: nothing is left to do.
     fn next(&mut self) -> Result<Option<Running>, Error> {
         let made = self.kept.next(&*self.maker)?;
-        self.control.begin_again(&made.shared);
+        tracing::info!(restored = made.restored, attempt = self.kept.attempt, "job restarts");
         if made.finished {
-            self.control.report(Status { ended: true, ..self.kept.status });
+            self.kept.ledger.update(|status| status.ended = true);
             return Ok(None);
         }
-        self.launch(made).map(Some)
+        self.launch(made, true).map(Some)
     }
 
     /// Starts the workers of an attempt.
-    fn launch(&mut self, made: Made) -> Result<Running, Error> {
-        let Made { shared, tasks, coordination, cores, restored, .. } = made;
-        match self.start_workers(&shared, tasks, &cores) {
-            Ok(workers) => Ok(Running { shared, coordination, workers, restored: restored.unwrap_or(0) }),
+    fn launch(&mut self, made: Made, is_restart: bool) -> Result<Running, Error> {
+        let Made { shared, tasks, mut dials, coordination, cores, restored, .. } = made;
+        dials.pulses = cores.iter().map(|_| Arc::default()).collect();
+        let dials = Arc::new(dials);
+        self.control.begin(&shared, &dials, is_restart);
+        match self.start_workers(&shared, &dials, tasks, &cores) {
+            Ok(workers) => Ok(Running { shared, dials, coordination, workers, restored: restored.unwrap_or(0) }),
             Err(error) => {
                 self.kept.take_back(coordination);
                 Err(error)
@@ -109,19 +128,26 @@ impl Supervisor {
 
     /// Coordinates an attempt until it ends, and takes it down.
     fn attend(&mut self, running: Running) -> Ended {
-        let Running { shared, mut coordination, workers, restored } = running;
+        let Running { shared, dials, mut coordination, workers, restored } = running;
+        let mut watch = Watch::new(self.maker.config().watchdog);
         let mut is_sound = false;
         let result = caught(|| {
-            let result = coordinate(&mut coordination, &self.control);
+            let result = coordinate(&mut coordination, |now_ns| {
+                for noticed in watch.look(&dials, now_ns) {
+                    self.control.notice(noticed, &dials);
+                }
+            });
             is_sound = true;
             result.map_err(Failed)
         });
         // Whatever happens, the workers get to know that nobody listens any more.
         shared.stop();
-        self.control.report(coordination.status);
+        if let Err(Failed(failure)) = &result {
+            tracing::error!(%failure, "attempt failed");
+        }
         let ended = match result {
             Ok(()) => Ended::Over(Ok(())),
-            Err(Failed(failure)) if self.control.is_stopping() => Ended::Over(Err(failure)),
+            Err(Failed(failure)) if self.control.is_ending() => Ended::Over(Err(failure)),
             Err(Failed(failure)) => match self.retry.failed(Error::Job(failure), shared.durable_to() > restored) {
                 Ok(pause) => Ended::Again(pause),
                 Err(failure) => Ended::Over(Err(failure)),
@@ -133,15 +159,25 @@ impl Supervisor {
             self.kept.take_back(coordination);
         } else {
             // The store first: another job can have it though a worker takes its time.
-            drop(coordination.dissolve());
+            let (store, _) = coordination.dissolve();
+            self.make_savepoint(store);
             join(workers);
         }
         ended
     }
 
+    /// Copies the store, if somebody wants that.
+    fn make_savepoint(&self, store: Option<Store>) {
+        let Some((store, folder)) = store.zip(self.control.begin_savepoint()) else { return };
+        let result = store.copy_to(&folder, &|| self.control.wants_savepoint());
+        tracing::info!(folder = %folder.display(), made = result.is_ok(), "savepoint");
+        self.control.end_savepoint(result.map_err(|error| error.to_string()));
+    }
+
     fn start_workers(
         &self,
         shared: &Arc<Shared>,
+        dials: &Dials,
         tasks: Vec<(usize, Task)>,
         cores: &[Option<CoreId>],
     ) -> Result<Vec<JoinHandle<()>>, Error> {
@@ -155,12 +191,13 @@ impl Supervisor {
         let (refused, refusals) = channel();
         for (number, ((tasks, idle), core)) in tasks_of.into_iter().zip(idles).zip(cores.iter().copied()).enumerate() {
             let (shared_words, events, refused) = (shared.clone(), self.events.clone(), refused.clone());
+            let pulse = dials.pulses[number].clone();
             let worker = spawn(&format!("snapring-{number}"), move || {
                 let is_refused = core.is_some_and(|core| !affinity::pin(core));
                 let _ = refused.send(is_refused.then_some(core).flatten());
                 // Whoever starts us listens until every worker has said its word.
                 drop(refused);
-                worker::work(tasks, &shared_words, &events, idle);
+                worker::work(tasks, &shared_words, &events, &pulse, idle);
             });
             match worker {
                 Ok(worker) => workers.push(worker),
@@ -194,18 +231,26 @@ pub(super) fn spawn<T: Send + 'static>(
     thread.map_err(|error| Error::Job(Box::new(Failure::new(Cause::Thread(error.to_string())))))
 }
 
-/// The coordinator's loop: sleeps until something is heard or due.
-fn coordinate(coordination: &mut Coordination, control: &Control) -> Result<(), Box<Failure>> {
-    const LOOKS_EVERY: Duration = Duration::from_millis(20);
+/// Says that the job is over when it goes out of scope.
+struct Over<'a>(&'a Control);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over();
+    }
+}
+
+/// The coordinator's loop: sleeps until something is heard or due. `look` looks at the workers.
+fn coordinate(coordination: &mut Coordination, mut look: impl FnMut(u64)) -> Result<(), Box<Failure>> {
     let clock = coordination.shared.meter.clock().clone();
     loop {
         // The word first: who sees it finds the event that was sent ahead of it.
         let stopping = coordination.shared.is_stopping();
         let over = coordination.poll(clock.now_ns())?;
-        control.report(coordination.status);
         if over || stopping {
             return Ok(());
         }
+        look(clock.now_ns());
         let due = coordination.machine.due_ns().map(|due| Duration::from_nanos(due.saturating_sub(clock.now_ns())));
         match coordination.events.recv_timeout(due.unwrap_or(LOOKS_EVERY).min(LOOKS_EVERY)) {
             Ok(event) => coordination.hear(event, clock.now_ns())?,

@@ -9,6 +9,7 @@
 //!   final snapshot goes to the coordinator before End goes to its consumers.
 
 use super::coordinator::{Event, TaskSnapshot};
+use super::gauges::{TaskGauge, TaskState};
 use super::panics::caught;
 use super::shared::Shared;
 use crate::checkpoint::{Aligned, Cut};
@@ -87,13 +88,34 @@ pub(crate) struct Task {
     undecided: Option<u64>,
     taken: u64,
     unpublished: u32,
+    gauge: Arc<TaskGauge>,
+    /// What the gauge shows.
+    shown: TaskState,
 }
 
 impl Task {
     pub(crate) fn new(number: u32, name: Arc<str>, index: u32, body: Box<dyn Body>, epoch: u64) -> Self {
         let cut = Aligned::new(body.inputs(), epoch);
-        let phase = Phase::Reading;
-        Self { number, name, index, body, cut, phase, undecided: None, taken: 0, unpublished: 0 }
+        let (gauge, shown, phase) = (Arc::<TaskGauge>::default(), TaskState::Idle, Phase::Reading);
+        gauge.show(shown);
+        Self { number, name, index, body, cut, phase, undecided: None, taken: 0, unpublished: 0, gauge, shown }
+    }
+
+    /// Over the whole job.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What it shows of itself.
+    pub(crate) fn gauge(&self) -> &Arc<TaskGauge> {
+        &self.gauge
+    }
+
+    fn show(&mut self, state: TaskState) {
+        if self.shown != state {
+            self.shown = state;
+            self.gauge.show(state);
+        }
     }
 
     /// One step. A panic of user code becomes a failure; both name the place.
@@ -134,11 +156,15 @@ impl Task {
     fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         self.follow_epochs(shared, events)?;
         if !self.body.link().flush() {
+            if self.phase != Phase::Leaving {
+                self.show(TaskState::BlockedByOutput);
+            }
             return if self.body.link().is_broken() { Self::broken(shared) } else { Ok(Progress::None) };
         }
         match self.phase {
             Phase::Reading => self.read(shared, events),
             Phase::Emitting => {
+                self.show(TaskState::Busy);
                 if self.body.link().end()? == Progress::Done {
                     self.phase = Phase::Finishing;
                 }
@@ -163,6 +189,8 @@ impl Task {
     fn read(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         match self.body.poll(&self.cut, &mut self.taken)? {
             Took::Records => {
+                self.show(TaskState::Busy);
+                self.gauge.took_batch(self.taken);
                 self.unpublished += 1;
                 // Nothing more to read: what there is goes now, not when the next step finds the same.
                 if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
@@ -185,6 +213,7 @@ impl Task {
             Took::Ended => self.phase = Phase::Emitting,
             Took::Nothing => {
                 self.publish()?;
+                self.show(if self.cut.is_aligning() { TaskState::BlockedByAlignment } else { TaskState::Idle });
                 return Ok(Progress::None);
             }
             Took::Broken => return Self::broken(shared),
@@ -212,12 +241,14 @@ impl Task {
 
     fn finish(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         if !self.may_finish(shared) {
+            self.show(TaskState::Idle);
             return Ok(Progress::None);
         }
         let snapshot = self.freeze(shared.closed_to() + 1, shared)?;
         self.report(events, Event::Finished { task: self.number, snapshot });
         self.body.link().mark(Mark::End);
         self.phase = Phase::Leaving;
+        self.show(TaskState::Finished);
         Ok(Progress::Made)
     }
 

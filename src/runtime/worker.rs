@@ -1,6 +1,7 @@
 //! A worker: a thread that steps its tasks, one after the other, for as long as there are any.
 
 use super::coordinator::Event;
+use super::gauges::Pulse;
 use super::shared::Shared;
 use super::task::Task;
 use crate::channel::Idle;
@@ -8,12 +9,13 @@ use crate::operator::Progress;
 use std::sync::mpsc::Sender;
 
 /// Runs tasks until all are done, one fails, or the job is stopped.
-pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>, mut idle: Idle) {
+pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>, pulse: &Pulse, mut idle: Idle) {
     while !tasks.is_empty() && !shared.is_stopping() {
-        if duty_cycle(&mut tasks, shared, events) {
+        if duty_cycle(&mut tasks, shared, events, pulse) {
             idle.reset();
             shared.wake();
         } else {
+            pulse.rest();
             // Whoever was just falling asleep while this worker was busy has been missed.
             if idle.is_fresh() {
                 idle.polls(tasks.iter().any(Task::polls));
@@ -23,11 +25,15 @@ pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>
         }
     }
     // That is user code too, and comes after the first failure, if there is one: nobody needs to hear of it.
-    tasks.into_iter().for_each(|task| drop(task.leave()));
+    for task in tasks {
+        pulse.step(task.number());
+        let _ = task.leave();
+    }
+    pulse.gone();
 }
 
 /// One pass over the tasks: whether any of them did something.
-fn duty_cycle(tasks: &mut Vec<Task>, shared: &Shared, events: &Sender<Event>) -> bool {
+fn duty_cycle(tasks: &mut Vec<Task>, shared: &Shared, events: &Sender<Event>, pulse: &Pulse) -> bool {
     let mut made = false;
     let mut at = 0;
     // The reason first, then the word, then the rings: whoever meets one of those finds the word, and the coordinator the
@@ -37,6 +43,7 @@ fn duty_cycle(tasks: &mut Vec<Task>, shared: &Shared, events: &Sender<Event>) ->
         shared.stop();
     };
     while let Some(task) = tasks.get_mut(at) {
+        pulse.step(task.number());
         match task.step(shared, events) {
             Ok(Progress::Done) => {
                 made = true;

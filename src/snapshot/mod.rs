@@ -29,6 +29,7 @@ mod pwrite;
 mod reader;
 mod recover;
 mod restored;
+mod savepoint;
 #[doc(hidden)]
 pub mod sim;
 mod sink;

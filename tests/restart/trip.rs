@@ -117,9 +117,11 @@ impl Record for Dropping {
     }
 }
 
+type Plain = Generate<u64, fn(u64) -> u64>;
+
 /// Numbers from 0, with some user code.
 pub struct Numbers {
-    pub inner: Generate<u64, fn(u64) -> u64>,
+    pub inner: Plain,
     pub trip: Trip,
 }
 
@@ -146,7 +148,7 @@ impl Source for Numbers {
     }
 }
 
-pub struct NumbersReader(<Generate<u64, fn(u64) -> u64> as Source>::Reader, Trip);
+pub struct NumbersReader(<Plain as Source>::Reader, Trip);
 
 impl Reader for NumbersReader {
     type Item = u64;

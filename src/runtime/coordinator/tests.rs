@@ -1,5 +1,6 @@
 //! What no run on one thread shows: reports that come late, and what is done before what within a commit.
 
+use super::super::header::PARTS;
 use super::*;
 use crate::checkpoint::Timing;
 use crate::clock::Clock;
@@ -52,13 +53,14 @@ fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
     let sink =
         SinkState { name: "out".into(), exactly_once: true, committer: Box::new(committer), uncommitted: Vec::new() };
     let (events, heard) = channel();
-    let coordination = Coordination::new(shared, machine, Some(store), Header::fresh("job"), vec![sink], heard);
+    let coordination =
+        Coordination::new(shared, machine, Some(store), Header::fresh("job"), vec![sink], heard, Arc::default());
     (coordination, events, disk, log)
 }
 
 /// A snapshot with one part and one piece of state, both called `name`.
 fn snapshot(name: &str) -> TaskSnapshot {
-    let mut entry = parts_entry(&SinkState {
+    let mut entry = SinkState {
         name: "kept".into(),
         exactly_once: true,
         committer: Box::new(Logging {
@@ -67,7 +69,8 @@ fn snapshot(name: &str) -> TaskSnapshot {
             log: Log::default(),
         }),
         uncommitted: Vec::new(),
-    });
+    }
+    .entry();
     entry.state = name.to_owned();
     TaskSnapshot { entries: vec![entry], parts: vec![("out".into(), Part(name.into()))] }
 }

@@ -6,6 +6,7 @@ use crate::outcome::{Outcome, Wrong, print_json, say};
 use crate::progress::Progress;
 use crate::signals::{Signals, Stop};
 use crate::summary::Report;
+use snapring::error::{Cause, Error, Failure};
 use snapring::runtime::{Checkpoints, Config, Job, Summary};
 use snapring::snapshot;
 use snapring_jobs::{BuiltIn, Options, Output};
@@ -24,8 +25,25 @@ pub fn run(args: &RunArgs, started: Instant) -> Outcome {
     let running = flow.start(config(args))?;
     announce(&running);
     let stop = watch(&running, &signals, Progress::new(args.output.is_none() && !args.json));
-    let summary = if stop.is_some() { running.stop()? } else { running.wait()? };
+    let summary = if stop.is_some() { stop_in_order(running, args)? } else { running.wait()? };
     report(args, &summary, before, stop)
+}
+
+/// An orderly end takes no longer: a checkpoint is given up after the same time. Who cannot wait sends a second signal.
+const STOP_WITHIN: Duration = Duration::from_secs(600);
+
+/// Stops with a last checkpoint, if the job has any.
+fn stop_in_order(running: Job, args: &RunArgs) -> Result<Summary, Wrong> {
+    let stopped = running.stop(STOP_WITHIN)?;
+    for late in &stopped.late {
+        say(&format!("warning: not stopped: {late}"));
+    }
+    match stopped.checkpoint {
+        Err(reason) if args.state.is_some() => {
+            Err(Error::Job(Box::new(Failure::new(Cause::LastCheckpoint(reason)))).into())
+        }
+        _ => Ok(stopped.summary),
+    }
 }
 
 /// What the parser cannot check: flags that do not go with each other or with the job.

@@ -1,0 +1,170 @@
+//! Ways to end a running job, each within a time, and what is left when it ends.
+//!
+//! 1. No way takes longer than its deadline. A worker that does not return from user code by then is left behind, and said
+//!    so; it touches nothing that is shared, and ends when that code returns.
+//! 2. What is durable stays durable, however a job ends: only what came after its last checkpoint is done again.
+
+use super::coordinator::CheckpointReport;
+use super::gauges::Whereabouts;
+use super::job::{Job, Summary};
+use super::pending::Unmade;
+use crate::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What a job left when it was stopped.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// What it did.
+    pub summary: Summary,
+    /// The checkpoint that was made for the stop; or why none was.
+    pub checkpoint: Result<CheckpointReport, String>,
+    /// The folder of the savepoint, if one was asked for; or why it is not there.
+    pub savepoint: Option<Result<PathBuf, String>>,
+    /// Threads that did not return in time, and where they are. They end when the user code there returns.
+    pub late: Vec<String>,
+    /// Batches and marks that lay in rings between tasks: not processed by the last checkpoint, so they come again.
+    pub batches_left: u64,
+    /// Parts that sinks had prepared and that are not committed. The next start commits or removes them.
+    pub parts_left: u64,
+}
+
+/// A moment by which to be done.
+#[derive(Clone, Copy)]
+struct Deadline {
+    begin: Instant,
+    time: Duration,
+}
+
+impl Deadline {
+    fn new(time: Duration) -> Self {
+        Self { begin: Instant::now(), time }
+    }
+
+    fn left(&self) -> Duration {
+        self.time.saturating_sub(self.begin.elapsed())
+    }
+
+    /// What is left for an orderly end: workers need a moment to return.
+    fn left_in_order(&self) -> Duration {
+        self.left().saturating_sub((self.time / 10).min(Duration::from_millis(100)))
+    }
+}
+
+const NO_CHECKPOINTS: &str = "the job was started without checkpoints";
+const WITHOUT: &str = "none was asked for";
+
+impl Job {
+    /// Ends the input here: sources read nothing more, everything flows through, operators emit what they emit at the end,
+    /// and results are committed. The job is finished then: a start from its state folder finds nothing left to do. If that
+    /// takes longer than `deadline`, or fails, the job is stopped as it stands, and can go on from its last checkpoint.
+    ///
+    /// # Errors
+    /// The job had failed, or failed while it drained: a restart does not follow then.
+    pub fn drain(self, deadline: Duration) -> Result<Stopped, Error> {
+        let until = Deadline::new(deadline);
+        self.control.drain();
+        self.control.wait_over(until.left_in_order());
+        let status = self.control.ledger.status();
+        let checkpoint = match status.last {
+            Some(last) if status.ended => Ok(last),
+            _ if status.ended => Err(NO_CHECKPOINTS.to_owned()),
+            _ => Err(format!("the job did not drain within {deadline:?}")),
+        };
+        self.end(until, checkpoint, None)
+    }
+
+    /// Stops where the job stands: with checkpoints, takes a last one and waits until it is durable. The next start goes on
+    /// from there.
+    ///
+    /// # Errors
+    /// The job had failed.
+    pub fn stop(self, deadline: Duration) -> Result<Stopped, Error> {
+        let until = Deadline::new(deadline);
+        let checkpoint = self.last_checkpoint(until);
+        self.end(until, checkpoint, None)
+    }
+
+    /// As [`Job::stop`], and then copies the store into `folder`, as a store of its own: a state folder from which the job
+    /// can start at any later time, whatever becomes of the first one. The folder must be new or empty. It is there whole or
+    /// not at all. Both have one id: an output folder takes either.
+    ///
+    /// # Errors
+    /// The job had failed.
+    pub fn stop_with_savepoint(self, folder: impl AsRef<Path>, deadline: Duration) -> Result<Stopped, Error> {
+        let until = Deadline::new(deadline);
+        let folder = folder.as_ref();
+        let checkpoint = self.last_checkpoint(until);
+        if checkpoint.is_ok() {
+            self.control.ask_savepoint(folder);
+        }
+        self.end(until, checkpoint, Some(folder))
+    }
+
+    /// Stops at once. What has happened since the last checkpoint will happen again after a restart. As dropping the job
+    /// does, but within a time.
+    ///
+    /// # Errors
+    /// The job had failed.
+    pub fn abort(self, deadline: Duration) -> Result<Stopped, Error> {
+        self.end(Deadline::new(deadline), Err(WITHOUT.to_owned()), None)
+    }
+
+    fn last_checkpoint(&self, until: Deadline) -> Result<CheckpointReport, String> {
+        if !self.control.shared().checkpointing {
+            return Err(NO_CHECKPOINTS.to_owned());
+        }
+        loop {
+            let pending = self.checkpoint().map_err(|error| error.to_string())?;
+            match pending.wait_for(until.left_in_order()) {
+                Some(Ok(report)) => return Ok(report),
+                // It goes on: the next one will do.
+                Some(Err(Unmade::Restarted)) => {}
+                Some(Err(unmade)) => {
+                    // Unless the job ended by itself meanwhile: then its last checkpoint is there.
+                    let status = self.control.ledger.status();
+                    return status.last.filter(|_| status.ended).ok_or_else(|| unmade.to_string());
+                }
+                None => return Err(format!("it was not durable within {:?}", until.time)),
+            }
+        }
+    }
+
+    fn end(
+        mut self,
+        until: Deadline,
+        checkpoint: Result<CheckpointReport, String>,
+        savepoint: Option<&Path>,
+    ) -> Result<Stopped, Error> {
+        self.control.stop();
+        let is_over = self.control.wait_over(until.left());
+        let late = if is_over { Vec::new() } else { self.late() };
+        let savepoint = savepoint.map(|folder| match (&checkpoint, self.control.take_savepoint()) {
+            (Err(reason), _) => Err(format!("there was no checkpoint to copy: {reason}")),
+            (_, Some(result)) => result.map(|()| folder.to_owned()),
+            (_, None) => Err(format!("it was not copied within {:?}", until.time)),
+        });
+        if is_over {
+            self.join()?;
+        } else {
+            // Left behind.
+            self.supervisor = None;
+        }
+        let batches_left = self.control.dials().filled();
+        let parts_left = self.control.ledger.status().parts;
+        Ok(Stopped { summary: self.summary(), checkpoint, savepoint, late, batches_left, parts_left })
+    }
+
+    /// Where threads are that have not returned.
+    fn late(&self) -> Vec<String> {
+        let dials = self.control.dials();
+        let workers = dials.pulses.iter().enumerate().filter_map(|(worker, pulse)| match pulse.look().1 {
+            Whereabouts::Gone => None,
+            Whereabouts::Between => Some(format!("worker {worker}")),
+            Whereabouts::In(task) => Some(format!("worker {worker}: in {}", dials.place(task))),
+        });
+        let coordinator = self.control.ledger.place().map(|place| format!("the coordinator: in {place}"));
+        workers.chain(coordinator).collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! Looks at what tasks and workers show, now and then: counts the states of tasks, and names the worker that does not
+//! come back from a step. It must not know who has it look.
+
+use super::gauges::{Dials, TaskState, Whereabouts};
+use std::time::Duration;
+
+/// How often it is worth a look.
+pub(super) const LOOKS_EVERY: Duration = Duration::from_millis(20);
+
+pub(super) struct Watch {
+    limit_ns: u64,
+    looked_ns: Option<u64>,
+    workers: Vec<Seen>,
+}
+
+/// A worker, at the last look.
+#[derive(Clone, Copy)]
+struct Seen {
+    steps: u64,
+    /// When the step under way was first seen.
+    since_ns: u64,
+    is_stuck: bool,
+}
+
+/// What a look found out about a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Noticed {
+    /// It has been in a step of this task for too long.
+    Stuck { worker: usize, task: u32, ns: u64 },
+    /// It has returned from such a step.
+    Back { worker: usize, ns: u64 },
+}
+
+impl Watch {
+    /// Workers that are within one step for longer than `limit` are stuck.
+    pub(super) fn new(limit: Duration) -> Self {
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        Self { limit_ns, looked_ns: None, workers: Vec::new() }
+    }
+
+    /// Looks, if it is time to.
+    pub(super) fn look(&mut self, dials: &Dials, now_ns: u64) -> Vec<Noticed> {
+        let every_ns = LOOKS_EVERY.as_nanos() as u64;
+        if self.looked_ns.is_some_and(|looked_ns| now_ns < looked_ns.saturating_add(every_ns)) {
+            return Vec::new();
+        }
+        self.looked_ns = Some(now_ns);
+        self.workers.resize(dials.pulses.len(), Seen { steps: u64::MAX, since_ns: now_ns, is_stuck: false });
+        let mut noticed = Vec::new();
+        // Tasks whose workers have been in one step of theirs since the last look: what they show is from before it.
+        let mut stays = Vec::new();
+        for (worker, (pulse, seen)) in dials.pulses.iter().zip(&mut self.workers).enumerate() {
+            let (steps, at) = pulse.look();
+            let Whereabouts::In(task) = at else {
+                noticed.extend(seen.moved(worker, steps, now_ns));
+                continue;
+            };
+            if steps != seen.steps {
+                noticed.extend(seen.moved(worker, steps, now_ns));
+                continue;
+            }
+            stays.push(task);
+            let ns = now_ns - seen.since_ns;
+            if ns >= self.limit_ns && !seen.is_stuck {
+                seen.is_stuck = true;
+                noticed.push(Noticed::Stuck { worker, task, ns });
+            }
+        }
+        for (number, task) in (0u32..).zip(&dials.tasks) {
+            task.sample(if stays.contains(&number) { TaskState::Busy } else { task.gauge.state() });
+        }
+        noticed
+    }
+}
+
+impl Seen {
+    /// It is not where it was.
+    fn moved(&mut self, worker: usize, steps: u64, now_ns: u64) -> Option<Noticed> {
+        let back = self.is_stuck.then(|| Noticed::Back { worker, ns: now_ns - self.since_ns });
+        *self = Self { steps, since_ns: now_ns, is_stuck: false };
+        back
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gauges::{Pulse, TaskDial};
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    const LOOK_NS: u64 = 20_000_000;
+
+    #[test]
+    fn a_worker_that_stays_in_a_step_is_noticed_once_and_again_when_it_is_back() {
+        let (pulse, task) = (Arc::new(Pulse::default()), TaskDial::new("a".into(), 0, 0, Vec::new(), Arc::default()));
+        let dials = Dials { tasks: vec![task], channels: Vec::new(), pulses: vec![pulse.clone()] };
+        let mut watch = Watch::new(Duration::from_millis(50));
+        let mut look = |at: u64| watch.look(&dials, at * LOOK_NS);
+        assert!(look(0).is_empty() && look(5).is_empty(), "it rests");
+        pulse.step(0);
+        assert!(look(6).is_empty() && look(7).is_empty(), "for 20 ms");
+        let ns = 3 * LOOK_NS;
+        assert_eq!(look(9), [Noticed::Stuck { worker: 0, task: 0, ns }]);
+        assert!(look(10).is_empty(), "said once");
+        pulse.step(0);
+        assert_eq!(look(11), [Noticed::Back { worker: 0, ns: 5 * LOOK_NS }]);
+        // A worker that steps on is busy as often as its task says so.
+        dials.tasks[0].gauge.show(TaskState::Idle);
+        for at in 12..20 {
+            pulse.step(0);
+            assert!(look(at).is_empty());
+        }
+        pulse.rest();
+        assert!(look(90).is_empty(), "it has parked");
+        let samples = dials.tasks[0].samples.each_ref().map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(samples.iter().sum::<u64>(), 16, "{samples:?}");
+        assert_eq!(samples[TaskState::Idle as usize], 9, "{samples:?}");
+    }
+}
