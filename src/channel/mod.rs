@@ -40,7 +40,7 @@ mod loom_tests;
 mod tests;
 
 pub use gauge::{Flow, Gauge};
-pub use idle::{Idle, Wait, Waker};
+pub use idle::{Idle, Nap, TaskNap, Wait, Waker, Wakers};
 pub use inbox::Inbox;
 pub use outbox::Outbox;
 pub use ring::ring;

@@ -7,6 +7,7 @@
 use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
+use crate::handle::Outside;
 use crate::operator::{Committer, Pipe, Place, SplitState};
 use crate::runtime::Body;
 use std::any::Any;
@@ -54,8 +55,17 @@ pub(super) struct Drawing {
     pub(super) ports: Vec<Port>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
+    /// What the handles see of the job.
+    pub(super) outside: Arc<Outside>,
     /// What was noticed while drawing; reported when the dataflow starts.
     pub(super) mistake: Option<BuildError>,
+}
+
+/// Nobody will make a job of it any more.
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        self.outside.over(None);
+    }
 }
 
 impl Drawing {
@@ -67,6 +77,15 @@ impl Drawing {
         let port = self.port(chain, operator);
         self.roots.push(root(port));
         port
+    }
+
+    /// Notes a source, and how its splits are found.
+    pub(super) fn source(
+        &mut self,
+        name: &Arc<str>,
+        find_splits: impl Fn(Option<Vec<SplitState>>) -> Result<Vec<SplitState>, Error> + Send + 'static,
+    ) {
+        self.sources.push(SourceDrawn { name: name.clone(), find_splits: Box::new(find_splits) });
     }
 
     /// An output in a chain.

@@ -2,6 +2,7 @@
 
 mod build;
 mod drawing;
+mod handles;
 mod keyed;
 mod start;
 mod stream;
@@ -13,7 +14,7 @@ use crate::error::Error;
 use crate::graph::{Graph, Keeps};
 use crate::operator::Source;
 use crate::runtime::{Config, Job, Local, Reading};
-use drawing::{Drawing, SourceDrawn, named};
+use drawing::{Drawing, named};
 use start::Recipe;
 use std::cell::RefCell;
 use std::fmt;
@@ -36,7 +37,8 @@ impl Dataflow {
     /// An empty dataflow. The name is kept in its snapshots: another job's are refused.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let drawing = Drawing { graph: Graph { name: name.to_owned(), ..Graph::default() }, ..Drawing::default() };
+        let mut drawing = Drawing::default();
+        name.clone_into(&mut drawing.graph.name);
         Self { drawing: Rc::new(RefCell::new(drawing)) }
     }
 
@@ -46,12 +48,9 @@ impl Dataflow {
         let operator = named(name, "source", Location::caller(), Keeps::State);
         let (name, source) = (Arc::<str>::from(name), Arc::new(source));
         let mut draw = self.drawing.borrow_mut();
-        draw.sources.push(SourceDrawn {
-            name: name.clone(),
-            find_splits: Box::new({
-                let source = source.clone();
-                move |restored| crate::operator::find_splits(&*source, restored)
-            }),
+        draw.source(&name, {
+            let source = source.clone();
+            move |restored| crate::operator::find_splits(&*source, restored)
         });
         let port = draw.chain(operator, |port| {
             Box::new(move |build| {

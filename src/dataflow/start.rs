@@ -41,6 +41,7 @@ impl Recipe {
         let cores = allowed_cores(&config)?;
         let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
         let plan = graph::plan(&drawn.graph, &settings(&config, &numbers)?)?;
+        drawn.outside.started();
         drop(drawn);
         Ok(Self { drawing: drawing.take(), config, plan, cores })
     }
@@ -81,7 +82,7 @@ impl Recipe {
             Some(before) => before.next(epoch),
             None => {
                 let clock = clock.clone().unwrap_or_else(Clock::system);
-                Shared::new(epoch, kept.store.is_some(), clock, *rate_per_s)
+                Shared::new(epoch, kept.store.is_some(), clock, *rate_per_s, self.drawing.outside.clone())
             }
         }
     }

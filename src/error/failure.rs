@@ -42,6 +42,9 @@ pub enum Cause {
     /// User code panicked.
     #[error("panicked: {0}")]
     Panic(String),
+    /// What the program pushes cannot be had.
+    #[error("{0}")]
+    Input(String),
     /// A ring's other end is gone without a reason given.
     #[error("a neighbouring task is gone without having ended its stream")]
     NeighbourGone,

@@ -38,6 +38,10 @@ impl<T: Record> Body for Entry<T> {
         }
     }
 
+    fn is_ready(&self, cut: &Aligned) -> bool {
+        self.inbox.is_ready(|input| cut.polls(input))
+    }
+
     fn text(&self) -> Option<String> {
         self.hand.text()
     }

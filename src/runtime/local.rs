@@ -106,6 +106,7 @@ impl Local {
         if let Stage::Runs(running) = std::mem::replace(&mut self.stage, Stage::Over) {
             drop(running.coordination.dissolve());
         }
+        self.shared.outside.over(None);
     }
 
     /// Takes the attempt down, and another follows, if it may.
@@ -148,7 +149,10 @@ impl Local {
 
     fn pause(&mut self, retried: Result<Duration, Box<Failure>>) -> Result<Progress, Error> {
         self.stage = Stage::Over;
-        let pause = retried.map_err(Error::Job)?;
+        let pause = retried.map_err(|failure| {
+            self.shared.outside.over(Some(failure.to_string()));
+            Error::Job(failure)
+        })?;
         let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
         self.stage = Stage::Pauses(self.shared.meter.clock().now_ns().saturating_add(pause_ns));
         Ok(Progress::Made)

@@ -105,6 +105,10 @@ impl<S: Source> Body for Reading<S> {
         self.hand.text()
     }
 
+    fn polls(&self) -> bool {
+        !self.to_read.is_empty()
+    }
+
     fn link(&mut self) -> &mut dyn Link {
         &mut *self.pipe
     }

@@ -1,9 +1,10 @@
 //! The words that the threads of a job share. Everything here is read once per batch at most.
 
-use crate::channel::Waker;
+use crate::channel::Wakers;
 use crate::clock::Clock;
+use crate::handle::Outside;
 use crossbeam_utils::CachePadded;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// One for each job.
@@ -19,7 +20,8 @@ pub(crate) struct Shared {
     stopping: CachePadded<AtomicBool>,
     /// Sources are to stop as if their input ended here.
     draining: AtomicBool,
-    wakers: OnceLock<Vec<Waker>>,
+    workers: Arc<Wakers>,
+    pub(crate) outside: Arc<Outside>,
     /// False for a job without checkpoints: nothing is ever frozen.
     pub(crate) checkpointing: bool,
     pub(crate) meter: Meter,
@@ -40,7 +42,14 @@ pub(crate) struct Meter {
 
 impl Shared {
     /// For a job that goes on from `epoch` (0: afresh).
-    pub(crate) fn new(epoch: u64, checkpointing: bool, clock: Clock, rate_per_s: Option<u64>) -> Self {
+    pub(crate) fn new(
+        epoch: u64,
+        checkpointing: bool,
+        clock: Clock,
+        rate_per_s: Option<u64>,
+        outside: Arc<Outside>,
+    ) -> Self {
+        outside.durable(epoch);
         let word = |value| CachePadded::new(AtomicU64::new(value));
         Self {
             requested: word(epoch),
@@ -49,7 +58,8 @@ impl Shared {
             closed_to: word(epoch),
             stopping: CachePadded::new(AtomicBool::new(false)),
             draining: AtomicBool::new(false),
-            wakers: OnceLock::new(),
+            workers: Arc::default(),
+            outside,
             checkpointing,
             meter: Meter {
                 paced_from_ns: clock.now_ns(),
@@ -65,7 +75,7 @@ impl Shared {
     /// For the next attempt of the same job, from `epoch`: only counts and clock go on.
     pub(crate) fn next(&self, epoch: u64) -> Self {
         let Meter { clock, rate_per_s, .. } = &self.meter;
-        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s);
+        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s, self.outside.clone());
         next.meter.paced_from_records = self.meter.records();
         *next.meter.records.get_mut() = self.meter.records();
         *next.meter.first_record_ns.get_mut() = self.meter.first_record_ns.load(Ordering::Relaxed);
@@ -93,7 +103,7 @@ impl Shared {
 
     pub(crate) fn request(&self, epoch: u64) {
         self.requested.store(epoch, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     pub(crate) fn abort(&self, epoch: u64) {
@@ -103,23 +113,24 @@ impl Shared {
 
     pub(crate) fn durable(&self, epoch: u64) {
         self.durable_to.store(epoch, Ordering::Release);
+        self.outside.durable(epoch);
     }
 
     pub(crate) fn close(&self, epoch: u64) {
         self.closed_to.store(epoch, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     /// Ends all loops, soon and without ceremony.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     /// Ends the input of all sources.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     /// Pairs with the Release in `drain`, though nothing is handed over by it.
@@ -132,14 +143,22 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Said once, when the workers exist.
-    pub(crate) fn set_wakers(&self, wakers: Vec<Waker>) {
-        // A second call would be a second start of the same job, which `Job::start` takes by value.
-        let _ = self.wakers.set(wakers);
+    /// The workers, as far as they sleep.
+    pub(crate) fn workers(&self) -> &Arc<Wakers> {
+        &self.workers
     }
 
-    pub(crate) fn wake_all(&self) {
-        self.wakers.get().into_iter().flatten().for_each(Waker::wake);
+    /// Wakes the workers, and whoever waits at a handle. One who is just falling asleep may be missed.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        self.workers.wake();
+        self.outside.wakers().wake();
+    }
+
+    /// Wakes them for all that the caller has published.
+    pub(crate) fn wake_surely(&self) {
+        self.workers.wake_surely();
+        self.outside.wakers().wake_surely();
     }
 }
 

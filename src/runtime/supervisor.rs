@@ -57,7 +57,9 @@ impl Supervisor {
         // Said whatever happens: somebody may wait for it.
         let _over = Over(&control);
         let _span = tracing::info_span!("job", name = self.maker.name()).entered();
+        let outside = first.shared.outside.clone();
         let result = self.run_attempts(first, started);
+        outside.over(result.as_ref().err().map(ToString::to_string));
         match &result {
             Ok(()) => tracing::info!("job over"),
             Err(failure) => tracing::error!(%failure, "job failed"),
@@ -182,7 +184,7 @@ impl Supervisor {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let wait = self.maker.config().wait;
         let idles: Vec<Idle> = cores.iter().map(|_| Idle::new(wait, cores.len(), available)).collect();
-        shared.set_wakers(idles.iter().map(Idle::waker).collect());
+        shared.workers().set(idles.iter().filter_map(Idle::waker).collect());
         let mut tasks_of: Vec<Vec<_>> = cores.iter().map(|_| Vec::new()).collect();
         tasks.into_iter().for_each(|(worker, task)| tasks_of[worker].push(task));
         let mut workers = Vec::with_capacity(cores.len());

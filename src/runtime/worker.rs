@@ -13,9 +13,14 @@ pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>
     while !tasks.is_empty() && !shared.is_stopping() {
         if duty_cycle(&mut tasks, shared, events, pulse) {
             idle.reset();
-            shared.wake_all();
+            shared.wake();
         } else {
             pulse.rest();
+            // Whoever was just falling asleep while this worker was busy has been missed.
+            if idle.is_fresh() {
+                idle.polls(tasks.iter().any(Task::polls));
+                shared.wake_surely();
+            }
             idle.wait();
         }
     }
