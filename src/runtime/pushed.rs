@@ -72,6 +72,11 @@ impl<T: Record> Body for Pushed<T> {
             return Ok(Took::Records);
         }
         let number = split.offset;
+        if self.meter.is_draining() {
+            // The input ends behind what was pushed so far.
+            self.ring = None;
+            return Ok(Took::Ended);
+        }
         // First what is coming, then the ring again: what was pushed before the handle was closed is in it.
         let closing = self.port.coming(number);
         match ring.has_records() {
