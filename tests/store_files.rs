@@ -110,7 +110,7 @@ fn newer_foreign_and_longer_files_are_told_apart() {
         let epoch = store.newest().unwrap() + 1;
         let ids: Vec<u32> = (0..100).collect();
         store.commit(&entry(epoch, &ids, 100, true)).unwrap();
-        assert_eq!(store.read(epoch).unwrap().entries[0].pages().len(), 100);
+        assert_eq!(store.read(epoch).unwrap().entries[0].pages().unwrap().len(), 100);
     }
 }
 
@@ -164,7 +164,7 @@ fn a_reader_beside_a_writer_sees_whole_epochs_or_that_they_have_expired() {
             for info in reader.epochs() {
                 match reader.read(info.epoch) {
                     Ok(restored) => {
-                        let newest = restored.entries[0].pages().map(|(_, page)| written_in(page)).max();
+                        let newest = restored.entries[0].pages().unwrap().map(|(_, page)| written_in(page)).max();
                         assert_eq!(newest, Some(info.epoch));
                         whole += 1;
                     }

@@ -5,7 +5,7 @@ use crate::channel::{Consumer, Outbox, Producer, ring, slot_records};
 use crate::error::{BuildError, Error};
 use crate::graph::{Plan, Route};
 use crate::operator::{Open, Pipe, Place, SplitState};
-use crate::runtime::{Config, SourceMeter, Task};
+use crate::runtime::{Config, Hydrate, SourceMeter, Task};
 use crate::snapshot::RestoredEntry;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -136,6 +136,7 @@ impl<T: Send> Grid<T> {
 pub(super) fn tasks(drawing: &Drawing, config: &Config, plan: &Plan, start: &Start) -> Result<Vec<Task>, Error> {
     let mut grids = Grids::default();
     let mut tasks = Vec::with_capacity(plan.tasks.len());
+    let hydrates = config.checkpoints.as_ref().is_some_and(|kept| kept.hydrate == Hydrate::Background);
     for (number, task) in plan.tasks.iter().enumerate() {
         let mut build = Build {
             drawing,
@@ -148,7 +149,7 @@ pub(super) fn tasks(drawing: &Drawing, config: &Config, plan: &Plan, start: &Sta
         };
         let body = drawing.roots[task.chain](&mut build)?;
         let name = drawing.graph.chains[task.chain].name.as_str().into();
-        tasks.push(Task::new(number as u32, name, task.index, body, start.epoch));
+        tasks.push(Task::new(number as u32, name, task.index, body, start.epoch, hydrates));
     }
     Ok(tasks)
 }

@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error> {
+    // Opening the store counts as well.
+    let clock = config.clock.clone().unwrap_or_else(Clock::system);
     check(drawing, &config)?;
     let cores = allowed_cores(&config)?;
     let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
@@ -31,7 +33,6 @@ pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error>
     let splits = find_splits(drawing, snapshot.as_ref())?;
     let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
 
-    let clock = config.clock.clone().unwrap_or_else(Clock::system);
     let epoch = restored.unwrap_or(0);
     let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s));
     let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
@@ -66,7 +67,8 @@ impl Ground {
     fn open(drawing: &Drawing, config: &mut Config) -> Result<Self, Error> {
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
         let store = config.checkpoints.as_mut().map(open_store).transpose()?;
-        let snapshot = store.as_ref().map(read_newest).transpose()?.flatten();
+        let verify = config.checkpoints.as_ref().is_some_and(|kept| kept.verify_on_restore);
+        let snapshot = store.as_ref().map(|store| read_newest(store, verify)).transpose()?.flatten();
         let header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
             None => Header::fresh(&drawing.graph.name),
@@ -132,8 +134,9 @@ fn open_store(checkpoints: &mut Checkpoints) -> Result<Store, StoreError> {
     }
 }
 
-fn read_newest(store: &Store) -> Result<Option<Restored>, StoreError> {
-    store.epochs().iter().map(|info| info.epoch).max().map(|epoch| store.read(epoch)).transpose()
+fn read_newest(store: &Store, verify: bool) -> Result<Option<Restored>, StoreError> {
+    let read = |epoch| if verify { store.read(epoch) } else { store.restore(epoch) };
+    store.newest().map(read).transpose()
 }
 
 /// Is it this job's, and does every state find its operator?

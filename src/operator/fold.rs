@@ -9,7 +9,7 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::{Record, Schema};
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{HashRange, Part, Table, range_of};
+use crate::state::{HashRange, Part, PartPages, Table, range_of};
 
 /// How records change the value of their key.
 pub(crate) trait Step<T>: Send + 'static {
@@ -104,7 +104,7 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
                 (EMITTED, Some(emitted)) => emitted.add(value(entry, open.epoch)?),
                 _ => {
                     check_schema(entry, &Self::schema(), open.epoch)?;
-                    parts.push(Part { root: &entry.root, pages: entry.pages().collect() });
+                    parts.extend(part(&open, entry)?);
                 }
             }
         }
@@ -115,6 +115,19 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
     fn schema() -> Schema {
         <(B::Key, S::Value)>::schema()
     }
+}
+
+/// What of an entry goes into a task's table. A task at the old parallelism goes on with just what it had left itself, and
+/// reads its pages when it needs them; else tables are dealt out anew, and all pages are read, once for all tasks.
+fn part<'a>(open: &Open, entry: &'a RestoredEntry) -> Result<Option<Part<'a>>, Error> {
+    if entry.tasks == open.tasks && entry.task != open.task {
+        return Ok(None);
+    }
+    let pages = match entry.source() {
+        Some(source) if entry.tasks == open.tasks => PartPages::Absent(source),
+        _ => PartPages::Here(entry.pages()?.collect()),
+    };
+    Ok(Some(Part { root: &entry.root, pages }))
 }
 
 impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operator for Fold<T, B, S> {
@@ -168,6 +181,10 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operator for Fo
         } else {
             self.table.abandon();
         }
+    }
+
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        Ok(self.table.hydrate(1)?)
     }
 }
 

@@ -9,7 +9,7 @@ const PAGE_BYTES: usize = 512;
 type Image = BTreeMap<PageId, Vec<u8>>;
 
 fn image(pages: &Pages) -> Image {
-    (0..pages.count()).filter(|&id| pages.is_live(id)).map(|id| (id, pages.read(id).to_vec())).collect()
+    (0..pages.count()).filter(|&id| pages.is_live(id)).map(|id| (id, pages.read(id).unwrap().to_vec())).collect()
 }
 
 /// What a store does with a freeze.
@@ -36,14 +36,14 @@ fn a_page_is_copied_once_an_epoch_and_only_while_somebody_has_it() {
     pages.write(id).unwrap()[0] = 2;
     pages.write(id).unwrap()[0] = 3;
     assert_eq!((pages.copies(), pool.in_use()), (1, 2));
-    assert_eq!((frozen.changed[0].1[0], pages.read(id)[0]), (1, 3));
+    assert_eq!((frozen.changed[0].1[0], pages.read(id).unwrap()[0]), (1, 3));
     drop(frozen);
     assert_eq!(pool.in_use(), 1);
     pages.durable();
     drop(pages.freeze());
-    let address = pages.read(id).as_ptr();
+    let address = pages.read(id).unwrap().as_ptr();
     pages.write(id).unwrap()[0] = 4;
-    assert_eq!((pages.copies(), pages.read(id).as_ptr()), (1, address), "taken back without a copy");
+    assert_eq!((pages.copies(), pages.read(id).unwrap().as_ptr()), (1, address), "taken back without a copy");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //!   final snapshot goes to the coordinator before End goes to its consumers.
 
 use super::coordinator::{Event, TaskSnapshot};
+use super::hydration::Hydration;
 use super::panics::caught;
 use super::shared::Shared;
 use crate::checkpoint::{Aligned, Cut};
@@ -74,13 +75,22 @@ pub(crate) struct Task {
     undecided: Option<u64>,
     taken: u64,
     unpublished: u32,
+    hydration: Hydration,
 }
 
 impl Task {
-    pub(crate) fn new(number: u32, name: Arc<str>, index: u32, body: Box<dyn Body>, epoch: u64) -> Self {
+    /// Goes on from `epoch`; `hydrates`: it reads restored state ahead of its need.
+    pub(crate) fn new(
+        number: u32,
+        name: Arc<str>,
+        index: u32,
+        body: Box<dyn Body>,
+        epoch: u64,
+        hydrates: bool,
+    ) -> Self {
         let cut = Aligned::new(body.inputs(), epoch);
-        let phase = Phase::Reading;
-        Self { number, name, index, body, cut, phase, undecided: None, taken: 0, unpublished: 0 }
+        let (phase, hydration) = (Phase::Reading, Hydration::new(hydrates));
+        Self { number, name, index, body, cut, phase, undecided: None, taken: 0, unpublished: 0, hydration }
     }
 
     /// One step. A panic of user code becomes a failure; both name the place.
@@ -147,6 +157,9 @@ impl Task {
                 if self.unpublished >= BATCHES_BEFORE_PUBLISH {
                     self.publish()?;
                 }
+                if self.hydration.is_due() {
+                    self.hydrate()?;
+                }
             }
             Took::Mark(input, Mark::Barrier(epoch)) => {
                 let cut = self.cut.barrier(input, epoch);
@@ -164,7 +177,10 @@ impl Task {
             Took::Ended => self.phase = Phase::Emitting,
             Took::Nothing => {
                 self.publish()?;
-                return Ok(Progress::None);
+                if self.hydration.is_done() {
+                    return Ok(Progress::None);
+                }
+                self.hydrate()?;
             }
             Took::Broken => return Self::broken(shared),
         }
@@ -174,6 +190,17 @@ impl Task {
     /// A neighbour has gone. The one that failed has said why before; any other must not go unnoticed.
     fn broken(shared: &Shared) -> Result<Progress, Failed> {
         if shared.is_stopping() { Ok(Progress::None) } else { Err(Cause::NeighbourGone.into()) }
+    }
+
+    /// Reads a page of each state ahead of its need.
+    fn hydrate(&mut self) -> Result<(), Failed> {
+        let mut done = true;
+        self.body.visit(&mut |stateful| {
+            done &= stateful.hydrate().map_err(|failed| failed.at(stateful.name()))?;
+            Ok(())
+        })?;
+        self.hydration.note(done);
+        Ok(())
     }
 
     fn publish(&mut self) -> Result<(), Failed> {

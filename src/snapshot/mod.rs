@@ -34,6 +34,7 @@ pub mod sim;
 mod sink;
 mod space;
 mod store;
+mod stored;
 mod sums;
 #[cfg(test)]
 mod tests;

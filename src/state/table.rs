@@ -6,7 +6,7 @@ use super::directory::Directory;
 use super::entry::{Entry, VALUE_LONG};
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
-use super::head::u16_at;
+use super::head::{Head, u16_at};
 use super::restore::Part;
 use super::root::Root;
 use super::{HashRange, Hasher, StateError};
@@ -51,8 +51,9 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     /// The table of a task, out of what the tasks of a snapshot have left; parts whose range does not meet `range` are
-    /// left out. A single part of the same range is taken as it is, under its old page ids, and none of it is dirty. From
-    /// any others the table is built anew, and everything is dirty.
+    /// left out. A single part of the same range is taken as it is, under its old page ids, and none of it is dirty; its
+    /// pages may be absent, and are read and checked one by one when they are first touched. From any others the table is
+    /// built anew, and everything is dirty.
     ///
     /// # Errors
     /// A part is corrupt, or of a table with other types or another hasher; or the pool is exhausted.
@@ -204,7 +205,7 @@ impl<K: Record, V: Record> Table<K, V> {
         if entry.flags & VALUE_LONG != 0 {
             return self.update_elsewhere(hash, key, init, f);
         }
-        if V::WIDTH.is_some() {
+        if V::WIDTH == Some(entry.value.len()) {
             let at = usize::from(u16_at(page, slot)) + super::entry::ENTRY_BYTES + key.len();
             return change(&mut page[at..at + Self::VALUE_BYTES], f);
         }
@@ -231,7 +232,7 @@ impl<K: Record, V: Record> Table<K, V> {
         init: impl FnOnce() -> V,
         f: impl FnOnce(&mut V) -> R,
     ) -> Result<R, StateError> {
-        let place = self.buckets.locate(hash, key);
+        let place = self.buckets.locate(hash, key)?;
         let mut value = match place {
             Some(place) => {
                 self.buckets.read_value(place, &mut self.value)?;
@@ -311,7 +312,7 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn get(&self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key) else { return Ok(None) };
+        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
         self.read(place).map(Some)
     }
 
@@ -323,20 +324,20 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn remove(&mut self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key) else { return Ok(None) };
+        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
         let value = self.read(place)?;
         self.buckets.remove(hash, place)?;
         Ok(Some(value))
     }
 
-    fn locate(&self, hash: u64, key: &K) -> Option<Place> {
+    fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
         let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
         key.encode(&mut bytes);
         self.buckets.locate(hash, &bytes)
     }
 
     fn read(&self, place: Place) -> Result<V, StateError> {
-        let entry = self.buckets.entry(place);
+        let entry = self.buckets.entry(place)?;
         if entry.flags & VALUE_LONG == 0 {
             return Ok(V::decode(&mut { entry.value })?);
         }
@@ -356,7 +357,22 @@ impl<K: Record, V: Record> Table<K, V> {
             key_bytes: K::WIDTH,
             value_bytes: V::WIDTH,
         };
-        (root.encode(), self.buckets.pages.freeze())
+        let tag_of = |page: &[u8]| Head::load(page).tag();
+        (root.encode(), FrozenPages { tag_of, ..self.buckets.pages.freeze() })
+    }
+
+    /// Brings in up to `pages` of the pages that are still in the snapshot. True if none is left there: then the snapshot
+    /// is let go of.
+    ///
+    /// # Errors
+    /// A page is damaged or cannot be read, or the pool is exhausted; the table has not changed.
+    pub fn hydrate(&mut self, pages: u32) -> Result<bool, StateError> {
+        Ok(self.buckets.pages.hydrate(pages)?)
+    }
+
+    /// How many of the pages are still in the snapshot.
+    pub fn absent_pages(&self) -> u32 {
+        self.buckets.pages.absent()
     }
 
     /// The last freeze has become durable.

@@ -3,7 +3,7 @@
 use super::model::{Bytes, World, part};
 use crate::page::Pool;
 use crate::record::Record;
-use crate::state::{Hasher, Part, StateError, Table, range_of};
+use crate::state::{Hasher, Part, PartPages, StateError, Table, range_of};
 use proptest::prelude::*;
 
 /// A stored table with long keys and values and chains in it.
@@ -50,7 +50,8 @@ fn what_is_missing_doubled_or_cut_is_corrupt() {
         assert!(matches!(error, StateError::Corrupt { .. }), "{error}");
     }
     let whole = (root.clone(), pages);
-    let twice = Part { pages: [part(&whole).pages, part(&whole).pages].concat(), root: &root };
+    let twice = whole.1.iter().chain(&whole.1).map(|(&id, page)| (id, page.as_slice())).collect();
+    let twice = Part { pages: PartPages::Here(twice), root: &root };
     let restored =
         Table::<String, String>::restore(&Pool::new(512, 1 << 24), Hasher::default(), range_of(0, 1), &[twice]);
     assert!(matches!(restored.err(), Some(StateError::Corrupt { .. })));

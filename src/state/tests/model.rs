@@ -3,7 +3,7 @@
 
 use crate::page::{FrozenPages, PageId, Pool};
 use crate::record::Record;
-use crate::state::{Hasher, Part, StateError, Table, range_of, task_of};
+use crate::state::{Hasher, Part, PartPages, StateError, Table, range_of, task_of};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -258,7 +258,7 @@ impl<K: Make, V: Make> World<K, V> {
 
 /// A stored table as `restore` wants it.
 pub(super) fn part((root, pages): &Bytes) -> Part<'_> {
-    Part { root, pages: pages.iter().map(|(&id, page)| (id, page.as_slice())).collect() }
+    Part { root, pages: PartPages::Here(pages.iter().map(|(&id, page)| (id, page.as_slice())).collect()) }
 }
 
 fn run<K: Make, V: Make>(page_bytes: usize, mask: u64, tasks: u32, ops: Vec<Op>) -> Result<(), TestCaseError> {
