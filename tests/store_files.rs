@@ -96,11 +96,11 @@ fn newer_foreign_and_longer_files_are_told_apart() {
     for sink in [SinkKind::Mapped, SinkKind::Pwrite] {
         let open = || Store::open(dir.path(), StoreOptions { sink, ..options() });
         let mut newer = good.clone();
-        newer[8] = 2;
+        newer[8] = 3;
         let crc = crc32c::crc32c(&newer[..508]);
         newer[508..512].copy_from_slice(&crc.to_le_bytes());
         fs::write(&path, &newer).unwrap();
-        assert!(reason(open()).contains("newer snapring: file version 2, this one reads up to 1"));
+        assert!(reason(open()).contains("newer snapring: file version 3, this one reads up to 2"));
         fs::write(&path, vec![b'x'; 200_000]).unwrap();
         assert!(reason(open()).contains("not a snapring store"));
         // Longer than the meta says is what a crash after growing leaves.

@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code)]
 
+mod absent;
+
 use super::buffer::Buffer;
 use super::list::IdList;
 use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
@@ -113,23 +115,6 @@ impl Pages {
         Ok(this)
     }
 
-    /// The same without reading any page: all are absent.
-    ///
-    /// # Panics
-    /// The source names an id twice.
-    pub fn restore_absent(pool: &Pool, source: Arc<dyn PageSource>) -> Self {
-        let mut this = Self::new(pool);
-        this.any_durable = true;
-        for (id, _) in source.pages() {
-            let before = std::mem::replace(&mut this.restored(id).epoch, SOURCE);
-            assert!(before == NEVER, "page {id} comes twice");
-            *this.absent.get_mut() += 1;
-        }
-        this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
-        this.source = Some(source);
-        this
-    }
-
     /// The entry of an id that a snapshot has.
     fn restored(&mut self, id: PageId) -> &mut Entry {
         if self.count() <= id {
@@ -229,20 +214,6 @@ impl Pages {
         Ok(unsafe { buffer.bytes(self.page_bytes) })
     }
 
-    /// Brings an absent page in.
-    #[cold]
-    #[inline(never)]
-    fn fetch(&self, id: PageId) -> Result<&Buffer, PageError> {
-        let entry = &self.entries[id as usize];
-        let Some(source) = self.source.as_ref().filter(|_| entry.is_absent()) else { not_allocated(id) };
-        let mut buffer = self.pool.take()?;
-        buffer.zero();
-        // SAFETY: the length is that of our pool, all bytes are zero, and nobody else has a handle yet.
-        source.read(id, unsafe { buffer.bytes_mut(self.page_bytes) })?;
-        self.absent.set(self.absent.get() - 1);
-        Ok(entry.buffer.get_or_init(|| buffer))
-    }
-
     /// A page's bytes, to be changed. The page is dirty from now on. Its first write after a freeze copies the page,
     /// if the frozen one is still in somebody's hands.
     ///
@@ -327,30 +298,6 @@ impl Pages {
             full: !self.any_durable,
             tag_of: |_| 0,
         }
-    }
-
-    /// Brings in up to `pages` absent pages. True if none is left: then the source is let go of.
-    ///
-    /// # Errors
-    /// As for [`Pages::read`]; other pages are as they were.
-    pub fn hydrate(&mut self, pages: u32) -> Result<bool, PageError> {
-        let mut left = pages;
-        while left > 0 && self.absent.get() > 0 {
-            if self.entries[self.hydrated_to as usize].is_absent() {
-                self.fetch(self.hydrated_to)?;
-                left -= 1;
-            }
-            self.hydrated_to += 1;
-        }
-        if self.absent.get() == 0 {
-            self.source = None;
-        }
-        Ok(self.source.is_none())
-    }
-
-    /// How many pages are absent.
-    pub fn absent(&self) -> u32 {
-        self.absent.get()
     }
 
     /// The last freeze has become durable: what it handed over need not be written again.

@@ -27,6 +27,7 @@ mod entry;
 mod groups;
 mod hash;
 mod head;
+mod kept;
 mod long;
 mod range;
 mod restore;

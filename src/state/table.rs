@@ -6,11 +6,10 @@ use super::directory::Directory;
 use super::entry::{Entry, VALUE_LONG};
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
-use super::head::{Head, u16_at};
+use super::head::u16_at;
 use super::restore::Part;
-use super::root::Root;
 use super::{HashRange, Hasher, StateError};
-use crate::page::{FrozenPages, Pages, Pool};
+use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -344,45 +343,6 @@ impl<K: Record, V: Record> Table<K, V> {
         let mut bytes = Vec::new();
         self.buckets.read_value(place, &mut bytes)?;
         Ok(V::decode(&mut bytes.as_slice())?)
-    }
-
-    /// Hands over a root and all pages that changed since the last durable freeze. An earlier freeze that is still
-    /// undecided counts as given up. The cost does not depend on the size of the table.
-    pub fn freeze(&mut self) -> (Vec<u8>, FrozenPages) {
-        let root = Root {
-            page_bytes: self.buckets.pages.page_bytes() as u32,
-            seed: self.buckets.hasher.seed(),
-            range: self.buckets.range,
-            len: self.buckets.len,
-            key_bytes: K::WIDTH,
-            value_bytes: V::WIDTH,
-        };
-        let tag_of = |page: &[u8]| Head::load(page).tag();
-        (root.encode(), FrozenPages { tag_of, ..self.buckets.pages.freeze() })
-    }
-
-    /// Brings in up to `pages` of the pages that are still in the snapshot. True if none is left there: then the snapshot
-    /// is let go of.
-    ///
-    /// # Errors
-    /// A page is damaged or cannot be read, or the pool is exhausted; the table has not changed.
-    pub fn hydrate(&mut self, pages: u32) -> Result<bool, StateError> {
-        Ok(self.buckets.pages.hydrate(pages)?)
-    }
-
-    /// How many of the pages are still in the snapshot.
-    pub fn absent_pages(&self) -> u32 {
-        self.buckets.pages.absent()
-    }
-
-    /// The last freeze has become durable.
-    pub fn durable(&mut self) {
-        self.buckets.pages.durable();
-    }
-
-    /// The last freeze was given up: its pages are dirty again.
-    pub fn abandon(&mut self) {
-        self.buckets.pages.abandon();
     }
 }
 
