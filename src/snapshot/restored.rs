@@ -84,6 +84,13 @@ impl RestoredEntry {
     pub fn source(&self) -> Option<Arc<dyn PageSource>> {
         self.stored.clone().map(|stored| stored as Arc<dyn PageSource>)
     }
+
+    /// Offset in the file, checksum and tag of each page that has not been read; for benches.
+    #[doc(hidden)]
+    pub fn places(&self) -> impl Iterator<Item = (PageId, u64, u32, u64)> {
+        let slots = self.stored.iter().flat_map(|stored| &stored.slots);
+        slots.map(|(id, slot)| (*id, offset_of(slot.block()), slot.crc(), slot.tag.get()))
+    }
 }
 
 /// The record of an epoch.
