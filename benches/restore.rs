@@ -1,6 +1,7 @@
 //! How long a restore takes, and how much memory, before the first record and until all state is there: pages read by system
-//! calls when they are touched, as the library does it, against pages copied out of a mapping of the file; in alternating
-//! rounds of one process, with the file in the page cache. `--test` makes everything tiny, to see that it runs.
+//! calls when they are touched, as the library does it, against pages copied out of a mapping of the file, and against
+//! reading all at once; in alternating rounds, each a process of its own, with the file in the page cache. `--test` makes
+//! everything tiny, to see that it runs.
 
 mod support;
 
@@ -8,23 +9,22 @@ use memmap2::Mmap;
 use snapring::page::{FrozenPages, PageError, PageId, PageSource, Pool};
 use snapring::snapshot::{Checkpoint, Entry, RestoredEntry, STORE_FILE, Store, StoreOptions};
 use snapring::state::{Hasher, Part, PartPages, Table, range_of};
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use support::median;
+use std::time::Instant;
+use support::{Work, median};
 
 /// Records that are looked up before the first of them is done, and those of a batch.
-const WINDOW: u64 = 64;
-const BATCH: u64 = 2048;
+const WINDOW: usize = 64;
+const BATCH: usize = 2048;
 
 /// The same pages, out of a mapping. If somebody shortened the file meanwhile this would be a signal and no error.
 struct Mapped {
     map: Mmap,
-    /// Offset, checksum and tag of each page.
-    places: HashMap<PageId, (u64, u32, u64)>,
-    ids: Vec<PageId>,
+    /// Offset, checksum and tag of each page, by ascending id.
+    places: Vec<(PageId, u64, u32, u64)>,
 }
 
 impl Mapped {
@@ -32,17 +32,17 @@ impl Mapped {
         let file = File::open(dir.join(STORE_FILE)).expect("the store is there");
         // SAFETY: nobody shortens or changes the pages meanwhile: the file is this bench's own.
         let map = unsafe { Mmap::map(&file) }.expect("there is address space enough");
-        let places = entry.places().map(|(id, offset_bytes, crc, tag)| (id, (offset_bytes, crc, tag)));
-        Self { map, places: places.collect(), ids: entry.places().map(|(id, ..)| id).collect() }
+        Self { map, places: entry.places().collect() }
     }
 }
 
 impl PageSource for Mapped {
     fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
-        Box::new(self.ids.iter().map(|id| (*id, self.places[id].2)))
+        Box::new(self.places.iter().map(|(id, .., tag)| (*id, *tag)))
     }
     fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError> {
-        let (offset_bytes, crc, tag) = self.places[&id];
+        let at = self.places.binary_search_by_key(&id, |place| place.0).expect("only pages that there are");
+        let (_, offset_bytes, crc, tag) = self.places[at];
         into.copy_from_slice(&self.map[offset_bytes as usize..][..into.len()]);
         if crc32c::crc32c(into) == crc { Ok(tag) } else { Err(PageError::Corrupt { what: self.name(id) }) }
     }
@@ -80,75 +80,80 @@ fn make(dir: &Path, state_bytes: usize) -> u64 {
     keys
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
-    Touch,
-    Map,
-    /// All at once before the first record, as `verify_on_restore` does.
-    Verify,
+/// Ways to restore, with the names under which a round is told them.
+const TOUCH: &str = "read on touch";
+const MAP: &str = "copied from a mapping";
+/// Before the first record, as `verify_on_restore` does.
+const ALL: &str = "all at once";
+
+/// Has one round done by another process: microseconds and bytes of memory at the end of the first window, of the first
+/// batch, and when all is there, since the store began to be opened and beyond what the process had before.
+fn round(dir: &Path, way: &str, keys: u64, seed: u64) -> Vec<u64> {
+    let itself = std::env::current_exe().expect("Linux knows it");
+    let numbers = [keys, seed].map(|number| number.to_string());
+    let ran = Command::new(itself).args(["--round", way]).arg(dir).args(numbers).output().expect("it has run before");
+    let out = String::from_utf8(ran.stdout).expect("numbers are text");
+    out.split_whitespace().map(|number| number.parse().expect("a number")).collect()
 }
 
-/// What one round found: since the store began to be opened, and beyond what the process had before.
-struct Found {
-    first: Duration,
-    first_bytes: u64,
-    batch: Duration,
-    batch_bytes: u64,
-    all: Duration,
-}
-
-fn round(dir: &Path, way: Way, keys: u64, seed: u64) -> Found {
-    let pool = Pool::new(16 << 10, usize::MAX);
-    let mut key =
-        (seed..).map(|n: u64| (u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(keys) >> 64) as u64);
+/// A round, in its process.
+fn restore(way: &str, dir: &Path, keys: u64, seed: u64) {
+    let (pool, keys) = (Pool::new(16 << 10, usize::MAX), Work { events: u64::MAX, keys });
+    let mut key = (seed..).map(|index| keys.key(index));
     let (start, before) = (Instant::now(), resident_bytes());
+    let say = || println!("{} {}", start.elapsed().as_micros(), resident_bytes().saturating_sub(before));
     let store = Store::open(dir, StoreOptions::default()).expect("the store was just made");
-    let restored = if way == Way::Verify { store.read(1) } else { store.restore(1) }.expect("nothing is damaged");
+    let restored = if way == ALL { store.read(1) } else { store.restore(1) }.expect("nothing is damaged");
     let entry = &restored.entries[0];
     let pages = match way {
-        Way::Touch => PartPages::Absent(entry.source().expect("not read yet")),
-        Way::Map => PartPages::Absent(Arc::new(Mapped::new(dir, entry))),
-        Way::Verify => PartPages::Here(entry.pages().expect("read already").collect()),
+        TOUCH => PartPages::Absent(entry.source().expect("not read yet")),
+        MAP => PartPages::Absent(Arc::new(Mapped::new(dir, entry))),
+        _ => PartPages::Here(entry.pages().expect("read already").collect()),
     };
     let part = Part { root: &entry.root, pages };
     let mut table = Table::restore(&pool, Hasher::default(), range_of(0, 1), &[part]).expect("it fits");
-    key.by_ref().take(WINDOW as usize).for_each(|key| add(&mut table, key));
-    let (first, first_bytes) = (start.elapsed(), resident_bytes().saturating_sub(before));
-    key.by_ref().take((BATCH - WINDOW) as usize).for_each(|key| add(&mut table, key));
-    let (batch, batch_bytes) = (start.elapsed(), resident_bytes().saturating_sub(before));
+    drop(restored);
+    key.by_ref().take(WINDOW).for_each(|key| add(&mut table, key));
+    say();
+    key.by_ref().take(BATCH - WINDOW).for_each(|key| add(&mut table, key));
+    say();
     while !table.hydrate(1).expect("nothing is damaged") {}
-    Found { first, first_bytes, batch, batch_bytes, all: start.elapsed() }
+    say();
 }
 
-fn measure(state_bytes: usize, rounds: usize) {
+fn measure(state_bytes: usize, rounds: u64) {
     let dir = tempfile::tempdir().expect("there is a place for temporary files");
     let keys = make(dir.path(), state_bytes);
-    let mut found: HashMap<&str, Vec<Found>> = HashMap::new();
-    for index in 0..rounds as u64 {
-        for (name, way) in
-            [("read on touch", Way::Touch), ("copied from a mapping", Way::Map), ("all verified", Way::Verify)]
-        {
-            found.entry(name).or_default().push(round(dir.path(), way, keys, index * BATCH));
+    let ways = [TOUCH, MAP, ALL];
+    let mut found = ways.map(|_| Vec::new());
+    for index in 0..rounds {
+        for (way, found) in ways.iter().zip(&mut found) {
+            found.push(round(dir.path(), way, keys, index * BATCH as u64));
         }
     }
-    for (name, found) in found {
-        let mid = |of: fn(&Found) -> Duration| median(found.iter().map(of).collect()).as_secs_f64() * 1e3;
-        let mib = |of: fn(&Found) -> u64| median(found.iter().map(of).collect()) >> 20;
+    for (way, found) in ways.iter().zip(found) {
+        let middle = |at: usize| median(found.iter().map(|numbers| numbers[at]).collect());
+        let at = |place: usize| format!("{:7.1} ms, {:4} MiB", middle(place) as f64 / 1e3, middle(place + 1) >> 20);
         println!(
-            "{:>5} MiB, {name:>21}: first {WINDOW} records {:7.1} ms, {:4} MiB; {BATCH} records {:7.1} ms, {:4} MiB; all there {:7.1} ms",
+            "{:>5} MiB, {way:>21}: {WINDOW} records {}; {BATCH} records {}; all there {}",
             state_bytes >> 20,
-            mid(|found| found.first),
-            mib(|found| found.first_bytes),
-            mid(|found| found.batch),
-            mib(|found| found.batch_bytes),
-            mid(|found| found.all),
+            at(0),
+            at(2),
+            at(4)
         );
     }
 }
 
 fn main() {
-    let is_test = !std::env::args().any(|arg| arg == "--bench") || std::env::args().any(|arg| arg == "--test");
-    if is_test {
+    let args: Vec<String> = std::env::args().collect();
+    if let [_, flag, way, dir, keys, seed] = &args[..]
+        && flag == "--round"
+    {
+        let number = |text: &str| text.parse().expect("the other process gives numbers");
+        return restore(way, Path::new(dir), number(keys), number(seed));
+    }
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    if !has("--bench") || has("--test") {
         return measure(2 << 20, 1);
     }
     measure(256 << 20, 7);
