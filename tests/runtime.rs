@@ -1,5 +1,7 @@
 //! Jobs as a user runs them: drawing, failing, stopping, going on. The crashes are in `simulate`.
 
+#[path = "runtime/restore.rs"]
+mod restore;
 #[path = "runtime/trickle.rs"]
 mod trickle;
 

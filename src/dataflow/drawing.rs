@@ -7,6 +7,7 @@ use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
 use crate::operator::{Committer, Pipe, Place, SplitState};
+use crate::record::Schema;
 use crate::runtime::Body;
 use std::any::Any;
 use std::panic::Location;
@@ -53,6 +54,8 @@ pub(super) struct Drawing {
     pub(super) ports: Vec<Port>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
+    /// Operators with a table, and what is in it.
+    pub(super) tables: Vec<(Arc<str>, Schema)>,
     /// What was noticed while drawing; reported when the dataflow starts.
     pub(super) mistake: Option<BuildError>,
 }

@@ -92,6 +92,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         let drawing = stream.drawing;
         let mut draw = drawing.borrow_mut();
         draw.operators(stream.port, [operator]);
+        draw.tables.push((name.clone(), <(B::Key, S::Value)>::schema()));
         let port = draw.port_behind(stream.port, &name);
         draw.plug::<T>(
             stream.port,

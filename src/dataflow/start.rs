@@ -10,7 +10,7 @@ use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Settings};
-use crate::operator::{Part, Place, SplitState, value};
+use crate::operator::{Part, Place, SplitState, TABLE, check_schema, value};
 use crate::page::Pool;
 use crate::runtime::{
     Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StageConfig, StatePlace, allowed_cores,
@@ -146,6 +146,8 @@ fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Erro
     let operators = drawing.graph.operators().filter(|operator| operator.keeps != Keeps::Nothing);
     let drawn: BTreeSet<&str> = operators.map(|operator| operator.name.as_str()).collect();
     if kept == drawn {
+        // Here already, for nobody opens the tables of a job that has finished.
+        check_tables(drawing, snapshot)?;
         return Ok(header);
     }
     let list = |names: Vec<&&str>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -154,6 +156,16 @@ fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Erro
         snapshot_only: list(kept.difference(&drawn).collect()),
         dataflow_only: list(drawn.difference(&kept).collect()),
     }))
+}
+
+/// Do the tables hold what they are drawn to hold?
+fn check_tables(drawing: &Drawing, snapshot: &Restored) -> Result<(), Error> {
+    for entry in snapshot.entries.iter().filter(|entry| entry.state == TABLE) {
+        if let Some((_, schema)) = drawing.tables.iter().find(|(name, _)| **name == *entry.operator) {
+            check_schema(entry, schema, snapshot.epoch)?;
+        }
+    }
+    Ok(())
 }
 
 /// The splits of each source, of all its tasks together (protocols, rule 38).

@@ -1,6 +1,6 @@
 //! `fold`, `fold_to_end`, `reduce` and `count`: one value per key, changed by each record with that key.
 
-use super::kept::{check_schema, value};
+use super::kept::value;
 use super::operating::{Open, Operator};
 use super::pipe::Out;
 use super::stage::Closure;
@@ -84,7 +84,7 @@ pub(crate) struct Fold<T, B: KeyOf<T>, S: Step<T>> {
 const WINDOW: usize = 64;
 
 /// The names of what is kept.
-const TABLE: &str = "table";
+pub(crate) const TABLE: &str = "table";
 const EMITTED: &str = "emitted";
 
 impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
@@ -102,10 +102,8 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
         for entry in restored {
             match (entry.state.as_str(), &mut emitted) {
                 (EMITTED, Some(emitted)) => emitted.add(value(entry, open.epoch)?),
-                _ => {
-                    check_schema(entry, &Self::schema(), open.epoch)?;
-                    parts.extend(part(&open, entry)?);
-                }
+                // Its schema has been checked before anything was opened.
+                _ => parts.extend(part(&open, entry)?),
             }
         }
         let table = Table::restore(&open.pool, open.hasher, range, &parts).map_err(|error| open.failed(error))?;

@@ -17,8 +17,8 @@ pub use sink::{Committer, Part, Place, Sink, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 
-pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
-pub(crate) use kept::value;
+pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step, TABLE};
+pub(crate) use kept::{check_schema, value};
 pub(crate) use operating::{Open, Operating};
 pub(crate) use pipe::{Branches, Chain, Frozen, Link, Out, Pipe, Stateful, Visit};
 pub(crate) use rings::{ByKey, InTurn, PickLane, Rings};
