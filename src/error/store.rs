@@ -83,3 +83,10 @@ pub enum StoreError {
         first: String,
     },
 }
+
+impl StoreError {
+    /// A store that was given open, and could not be read again after a failure.
+    pub(crate) fn gone() -> Self {
+        Self::Latched { path: "the store that was given open".into(), first: "it could not be read again".to_owned() }
+    }
+}

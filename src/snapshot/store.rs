@@ -153,6 +153,12 @@ impl Store {
         Self::load(path, sink, options, None)
     }
 
+    /// Reads the file anew, with the lock kept: after a commit that failed, the epoch it was to make durable may be there.
+    pub(crate) fn reopen(self) -> Result<Self, StoreError> {
+        let Self { path, sink, options, _lock, .. } = self;
+        Self::load(path, sink, options, _lock)
+    }
+
     fn load(
         path: PathBuf,
         mut sink: Box<dyn Sink>,
