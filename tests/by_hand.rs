@@ -42,7 +42,7 @@ fn long(pages: &BTreeMap<u32, &[u8]>, part: &[u8]) -> Vec<u8> {
 fn read(entry: &RestoredEntry) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (key, value) = (u32_at(&entry.root, 40), u32_at(&entry.root, 44));
     let is_fixed = key != u32::MAX as usize && value != u32::MAX as usize;
-    let pages: BTreeMap<u32, &[u8]> = entry.pages().collect();
+    let pages: BTreeMap<u32, &[u8]> = entry.pages().unwrap().collect();
     let mut found = Vec::new();
     for page in pages.values().filter(|page| page[0] != 3) {
         for slot in slots(page, if is_fixed { key + value } else { 2 }) {

@@ -4,6 +4,8 @@
 mod edges;
 #[path = "runtime/process.rs"]
 mod process;
+#[path = "runtime/restore.rs"]
+mod restore;
 #[path = "runtime/trickle.rs"]
 mod trickle;
 

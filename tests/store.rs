@@ -82,7 +82,7 @@ fn an_unchanged_page_is_never_written_again() {
     assert_eq!(second.nodes_written, 4);
     let third = store.commit(&entry(3, &[], 2000, false)).unwrap();
     assert_eq!((third.pages_written, third.nodes_written), (0, 2));
-    assert_eq!(store.read(3).unwrap().entries[0].pages().len(), 2000);
+    assert_eq!(store.read(3).unwrap().entries[0].pages().unwrap().len(), 2000);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn going_back_to_an_older_epoch_builds_on_it() {
     store.commit(&entry(4, &[2], 3, false)).unwrap();
     let pages = |store: &Store, epoch| -> Vec<u64> {
         let restored = store.read(epoch).unwrap();
-        restored.entries[0].pages().map(|(_, bytes)| store_support::written_in(bytes)).collect()
+        restored.entries[0].pages().unwrap().map(|(_, bytes)| store_support::written_in(bytes)).collect()
     };
     assert_eq!(pages(&store, 4), [2, 1, 4]);
     assert_eq!(pages(&store, 3), [2, 3, 1]);
@@ -179,7 +179,7 @@ fn ids_far_apart_and_shrinking_counts_work() {
     let far = [511, 512, 262_143, 262_144, 134_217_728, u32::MAX - 1];
     store.commit(&entry(2, &far, u32::MAX, false)).unwrap();
     let ids = |store: &Store, epoch| -> Vec<u32> {
-        store.read(epoch).unwrap().entries[0].pages().map(|(id, _)| id).collect()
+        store.read(epoch).unwrap().entries[0].pages().unwrap().map(|(id, _)| id).collect()
     };
     assert_eq!(ids(&store, 2), [0, 511, 512, 262_143, 262_144, 134_217_728, u32::MAX - 1]);
     let mut less = entry(3, &[], u32::MAX, false);
@@ -225,6 +225,7 @@ fn a_state_may_come_and_go() {
         page_bytes: PAGE_BYTES,
         count: 1,
         full: true,
+        tag_of: store_support::tag_of,
     };
     let mut full = entry(4, &[], 0, true);
     full.entries[0].pages = Some(again);

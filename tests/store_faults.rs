@@ -71,7 +71,7 @@ fn a_full_disk_declines_and_the_next_checkpoint_takes_all_along() {
     store.commit(&entry(5, &[1], 8, false)).unwrap();
     disk.full_above(None);
     store.commit(&entry(6, &many, 40, false)).unwrap();
-    assert_eq!(store.read(6).unwrap().entries[0].pages().len(), 40);
+    assert_eq!(store.read(6).unwrap().entries[0].pages().unwrap().len(), 40);
     assert!(store.audit().unwrap().exact);
 }
 
@@ -132,8 +132,11 @@ fn a_damaged_newest_epoch_leaves_the_older_one_to_go_back_to() {
         assert!(error.to_string().contains("epoch 2"), "{error}");
         store.base_on(1).unwrap();
         store.commit(&entry(3, &[1], 2, false)).unwrap();
-        let pages: Vec<u64> =
-            store.read(3).unwrap().entries[0].pages().map(|(_, page)| store_support::written_in(page)).collect();
+        let pages: Vec<u64> = store.read(3).unwrap().entries[0]
+            .pages()
+            .unwrap()
+            .map(|(_, page)| store_support::written_in(page))
+            .collect();
         assert_eq!(pages, [1, 3]);
     }
 }

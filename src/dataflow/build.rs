@@ -5,7 +5,7 @@ use crate::channel::{Consumer, Gauge, Outbox, Producer, ring, slot_records};
 use crate::error::{BuildError, Error};
 use crate::graph::{Plan, Route};
 use crate::operator::{Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
-use crate::runtime::{Care, ChannelDial, Config, Dials, SourceMeter, Task, TaskDial};
+use crate::runtime::{Care, ChannelDial, Config, Dials, Hydrate, SourceMeter, Task, TaskDial};
 use crate::snapshot::RestoredEntry;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -172,6 +172,7 @@ pub(super) fn tasks(
 ) -> Result<(Vec<Task>, Dials), Error> {
     let (mut grids, mut dials) = (Grids::default(), Dials::default());
     let mut tasks = Vec::with_capacity(plan.tasks.len());
+    let hydrates = config.checkpoints.as_ref().is_some_and(|kept| kept.hydrate == Hydrate::Background);
     for (number, task) in plan.tasks.iter().enumerate() {
         let mut build = Build {
             drawing,
@@ -184,7 +185,7 @@ pub(super) fn tasks(
         };
         let body = drawing.roots[task.chain](&mut build)?;
         let chain = &drawing.graph.chains[task.chain];
-        let made = Task::new(number as u32, chain.name.as_str().into(), task.index, body, start.epoch);
+        let made = Task::new(number as u32, chain.name.as_str().into(), task.index, body, start.epoch, hydrates);
         let operators = chain.operators.iter().map(|operator| operator.name.clone()).collect();
         let gauge = made.gauge().clone();
         dials.tasks.push(TaskDial::new(chain.name.as_str().into(), task.index, task.worker, operators, gauge));

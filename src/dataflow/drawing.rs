@@ -9,6 +9,7 @@ use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
 use crate::handle::Outside;
 use crate::operator::{Committer, Pipe, Place, SplitState};
+use crate::record::Schema;
 use crate::runtime::Body;
 use std::any::Any;
 use std::panic::Location;
@@ -55,6 +56,8 @@ pub(super) struct Drawing {
     pub(super) ports: Vec<Port>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
+    /// Operators with a table, and what is in it.
+    pub(super) tables: Vec<(Arc<str>, Schema)>,
     /// What the handles see of the job.
     pub(super) outside: Arc<Outside>,
     /// What was noticed while drawing; reported when the dataflow starts.

@@ -84,7 +84,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         O: Operator<Key = B::Key, In = T>,
     {
         let operator = Arc::new(operator);
-        self.with_state(name, "process", move |build, key, name| {
+        self.with_state::<_, O::State>(name, "process", move |build, key, name| {
             Process::open(build.open(name), key.clone(), operator.clone(), build.restored(name))
         })
     }
@@ -102,14 +102,14 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         S::Value: Clone,
         B::Key: Clone,
     {
-        self.with_state(name, kind, move |build, key, name| {
+        self.with_state::<_, S::Value>(name, kind, move |build, key, name| {
             Fold::open(build.open(name), key.clone(), step(), at_end, build.restored(name))
         })
     }
 
-    /// Draws an operator with state; `open` makes that of a task.
+    /// Draws an operator that keeps a `V` per key; `open` makes that of a task.
     #[track_caller]
-    fn with_state<O>(
+    fn with_state<O, V>(
         self,
         name: &str,
         kind: &'static str,
@@ -117,6 +117,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
     ) -> Stream<O::Out>
     where
         O: Operate<In = T, Out: Send> + 'static,
+        V: Record,
     {
         let Self { stream, key } = self;
         let operator = named(name, kind, Location::caller(), Keeps::State);
@@ -124,6 +125,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         let drawing = stream.drawing;
         let mut draw = drawing.borrow_mut();
         draw.operators(stream.port, [operator]);
+        draw.tables.push((name.clone(), <(B::Key, V)>::schema()));
         let port = draw.port_behind(stream.port, &name);
         draw.plug::<T>(
             stream.port,

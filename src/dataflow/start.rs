@@ -10,7 +10,7 @@ use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
-use crate::operator::{Part, Place, SPLITS, SplitState, blamed, value};
+use crate::operator::{Part, Place, SPLITS, SplitState, TABLE, blamed, check_schema, value};
 use crate::page::Pool;
 use crate::runtime::{
     Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
@@ -35,7 +35,9 @@ pub(super) struct Recipe {
 
 impl Recipe {
     /// Takes the drawing, if all is well: then every stream has ended, and nobody is left to draw.
-    pub(super) fn new(drawing: &RefCell<Drawing>, config: Config) -> Result<Self, Error> {
+    pub(super) fn new(drawing: &RefCell<Drawing>, mut config: Config) -> Result<Self, Error> {
+        // From here on: opening the store counts as well.
+        config.clock.get_or_insert_with(Clock::system);
         let drawn = drawing.borrow();
         check(&drawn, &config)?;
         let cores = allowed_cores(&config)?;
@@ -145,7 +147,8 @@ impl Ground {
     fn find(drawing: &Drawing, config: &Config, kept: &mut Kept) -> Result<Self, Error> {
         let store = kept.store.as_ref();
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
-        let snapshot = store.map(read_newest).transpose()?.flatten();
+        let verify = config.checkpoints.as_ref().is_some_and(|kept| kept.verify_on_restore);
+        let snapshot = store.map(|store| read_newest(store, verify)).transpose()?.flatten();
         let mut header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
             None => Header::fresh(&drawing.graph.name),
@@ -206,8 +209,9 @@ fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreE
     Store::open(folder, StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
 }
 
-fn read_newest(store: &Store) -> Result<Option<Restored>, StoreError> {
-    store.epochs().iter().map(|info| info.epoch).max().map(|epoch| store.read(epoch)).transpose()
+fn read_newest(store: &Store, verify: bool) -> Result<Option<Restored>, StoreError> {
+    let read = |epoch| if verify { store.read(epoch) } else { store.restore(epoch) };
+    store.newest().map(read).transpose()
 }
 
 /// Is it this job's, and does every state find its operator?
@@ -217,6 +221,8 @@ fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Erro
     let operators = drawing.graph.operators().filter(|operator| operator.keeps != Keeps::Nothing);
     let drawn: BTreeSet<&str> = operators.map(|operator| operator.name.as_str()).collect();
     if kept == drawn {
+        // Here already, for nobody opens the tables of a job that has finished.
+        check_tables(drawing, snapshot)?;
         return Ok(header);
     }
     let list = |names: Vec<&&str>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -225,6 +231,16 @@ fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Erro
         snapshot_only: list(kept.difference(&drawn).collect()),
         dataflow_only: list(drawn.difference(&kept).collect()),
     }))
+}
+
+/// Do the tables hold what they are drawn to hold?
+fn check_tables(drawing: &Drawing, snapshot: &Restored) -> Result<(), Error> {
+    for entry in snapshot.entries.iter().filter(|entry| entry.state == TABLE) {
+        if let Some((_, schema)) = drawing.tables.iter().find(|(name, _)| **name == *entry.operator) {
+            check_schema(entry, schema, snapshot.epoch)?;
+        }
+    }
+    Ok(())
 }
 
 /// The splits of each source, of all its tasks together (protocols, rule 38).

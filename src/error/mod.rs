@@ -14,7 +14,7 @@ pub use connector::ConnectorError;
 pub use decode::DecodeError;
 pub use failure::{Again, Cause, Failed, Failure};
 pub use restore::RestoreError;
-pub use state::{PoolExhausted, StateError};
+pub use state::{PageError, PoolExhausted, StateError};
 pub use store::StoreError;
 
 /// Whatever stopped a job, or kept it from starting. Its `Debug` is its `Display`: a `main` that returns it says what to do.
@@ -65,6 +65,7 @@ impl Error {
                 Cause::Store(error) => error.exit_code(),
                 Cause::State(StateError::Corrupt { .. }) => 3,
                 Cause::State(StateError::Mismatch { .. }) => 4,
+                Cause::State(StateError::Unreadable { .. }) => 5,
                 _ => 1,
             },
         }
@@ -101,6 +102,7 @@ mod tests {
         assert_eq!(job(Cause::User("bad".into())), 1);
         assert_eq!(job(StateError::corrupt("page 7").into()), 3);
         assert_eq!(job(StateError::Mismatch { what: "seed".into() }.into()), 4);
+        assert_eq!(job(StateError::Unreadable { what: "page 7".into() }.into()), 5);
         assert_eq!(job(StateError::from(PoolExhausted { limit_bytes: 1 }).into()), 1);
         assert_eq!(job(ConnectorError::ReaderGone.into()), 5);
         assert_eq!(job(StoreError::Corrupt { path: "s".into(), what: "meta".into() }.into()), 3);

@@ -13,6 +13,27 @@ pub struct PoolExhausted {
     pub limit_bytes: usize,
 }
 
+/// Why a page could not be had. Messages name the file, the epoch, the state and the page.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// No page is left in the pool.
+    #[error(transparent)]
+    Exhausted(#[from] PoolExhausted),
+    /// The page was to be read from a snapshot, and is not as it was written.
+    #[error("{what}")]
+    Corrupt {
+        /// Which page, and what is wrong with it.
+        what: String,
+    },
+    /// The page was to be read from a snapshot, and the system refused.
+    #[error("{what}")]
+    Unreadable {
+        /// Which page, and what the system said.
+        what: String,
+    },
+}
+
 /// Why state could not be read, changed or restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -24,6 +45,12 @@ pub enum StateError {
     #[error("the state is corrupt: {what}; restore an older epoch, or start with a new state folder")]
     Corrupt {
         /// Which part, and what is wrong with it.
+        what: String,
+    },
+    /// A part of the state was still in the snapshot, and the system refused to read it.
+    #[error("the state cannot be read: {what}; see to the disk, then start the job again")]
+    Unreadable {
+        /// Which part, and what the system said.
         what: String,
     },
     /// The snapshot was made by a table of another kind.
@@ -45,6 +72,17 @@ impl StateError {
     #[cold]
     pub(crate) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
+    }
+}
+
+impl From<PageError> for StateError {
+    #[cold]
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Exhausted(error) => Self::Exhausted(error),
+            PageError::Corrupt { what } => Self::Corrupt { what },
+            PageError::Unreadable { what } => Self::Unreadable { what },
+        }
     }
 }
 

@@ -121,4 +121,8 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
     fn settle(&mut self, durable: bool) {
         self.state.settle(durable);
     }
+
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        self.state.hydrate()
+    }
 }

@@ -1,7 +1,7 @@
 //! The state of a keyed operator, as all of them keep it: a table, and how far the emission at the end has come.
 
 use super::emitted::Emitted;
-use super::kept::{check_schema, value};
+use super::kept::value;
 use super::operating::Open;
 use super::stage::{Closure, Taken};
 use super::{KeyOf, Progress};
@@ -9,13 +9,13 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::{Record, Schema};
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Part, Table, range_of};
+use crate::state::{Part, PartPages, Table, range_of};
 
 /// Records that are looked up together.
 pub(super) const WINDOW: usize = 64;
 
 /// The names of what is kept.
-const TABLE: &str = "table";
+pub(crate) const TABLE: &str = "table";
 const EMITTED: &str = "emitted";
 
 pub(super) struct KeyedState<K, V> {
@@ -38,10 +38,8 @@ impl<K: Record, V: Record> KeyedState<K, V> {
         for entry in restored {
             match (entry.state.as_str(), &mut emitted) {
                 (EMITTED, Some(emitted)) => emitted.add(value(entry, open.epoch)?),
-                _ => {
-                    check_schema(entry, &Self::schema(), open.epoch)?;
-                    parts.push(Part { root: &entry.root, pages: entry.pages().collect() });
-                }
+                // Its schema has been checked before anything was opened.
+                _ => parts.extend(part(&open, entry)?),
             }
         }
         let table = Table::restore(&open.pool, open.hasher, range, &parts).map_err(|error| open.failed(error))?;
@@ -100,4 +98,22 @@ impl<K: Record, V: Record> KeyedState<K, V> {
             self.table.abandon();
         }
     }
+
+    /// Reads one page of what was restored. Whether that was all.
+    pub fn hydrate(&mut self) -> Result<bool, Failed> {
+        Ok(self.table.hydrate(1)?)
+    }
+}
+
+/// What of an entry goes into a task's table. A task at the old parallelism goes on with just what it had left itself, and
+/// reads its pages when it needs them; else tables are dealt out anew, and all pages are read, once for all tasks.
+fn part<'a>(open: &Open, entry: &'a RestoredEntry) -> Result<Option<Part<'a>>, Error> {
+    if entry.tasks == open.tasks && entry.task != open.task {
+        return Ok(None);
+    }
+    let pages = match entry.source() {
+        Some(source) if entry.tasks == open.tasks => PartPages::Absent(source),
+        _ => PartPages::Here(entry.pages()?.collect()),
+    };
+    Ok(Some(Part { root: &entry.root, pages }))
 }

@@ -30,7 +30,8 @@ pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, Tr
 pub(crate) use delivering::Delivering;
 pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
-pub(crate) use kept::value;
+pub(crate) use kept::{check_schema, value};
+pub(crate) use keyed_state::TABLE;
 pub(crate) use operating::{Open, Operate, Operating};
 pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
 pub(crate) use process::Process;

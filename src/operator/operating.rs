@@ -30,6 +30,11 @@ pub(crate) trait Operate: Send {
 
     /// The last cut has become durable, or was given up.
     fn settle(&mut self, durable: bool);
+
+    /// Reads a piece of restored state ahead of its need. True if all is there.
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        Ok(true)
+    }
 }
 
 /// What an operator opens with.
@@ -101,5 +106,8 @@ impl<O: Operate> Stateful for Operating<O> {
     }
     fn settle(&mut self, durable: bool) {
         self.operator.settle(durable);
+    }
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        self.operator.hydrate()
     }
 }

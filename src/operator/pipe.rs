@@ -51,6 +51,10 @@ pub(crate) trait Stateful {
     fn freeze(&mut self, epoch: u64) -> Result<Frozen, Failed>;
     /// The last cut has become durable, or was given up.
     fn settle(&mut self, durable: bool);
+    /// Reads a piece of restored state ahead of its need. True if all is there.
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        Ok(true)
+    }
 }
 
 /// What one operator hands over at a cut.

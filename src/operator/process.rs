@@ -58,4 +58,8 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
     fn settle(&mut self, durable: bool) {
         self.state.settle(durable);
     }
+
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        self.state.hydrate()
+    }
 }

@@ -44,4 +44,7 @@ pub struct FrozenPages {
     pub count: u32,
     /// Nothing of these pages is durable yet, so `changed` is all there is.
     pub full: bool,
+    /// What is to be noted about a page beside where it is stored, out of its bytes: enough for its owner to go on without
+    /// reading all pages.
+    pub tag_of: fn(&[u8]) -> u64,
 }

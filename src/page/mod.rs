@@ -10,19 +10,24 @@
 //! 5. *Dirty* is changed since the last **durable** freeze; that is not the same as *shared with a frozen page*. Giving
 //!    a freeze up makes its pages dirty again without touching them.
 //! 6. A page whose epoch is now is on the dirty list. (The reverse does not hold: see 5.)
+//! 7. A page may be *absent*: clean, and still where its [`PageSource`] has it. The first touch brings it into memory, in
+//!    the branch that is cold anyway. An absent page is never dirty, so a freeze, which hands over what is dirty, needs
+//!    none; what builds on the freeze must leave the source as it is for as long as pages are absent.
 
 mod buffer;
 mod frozen;
 mod list;
 mod pages;
 mod pool;
+mod source;
 #[cfg(test)]
 mod tests;
 
-pub use crate::error::PoolExhausted;
+pub use crate::error::{PageError, PoolExhausted};
 pub use frozen::{FrozenPage, FrozenPages};
 pub use pages::Pages;
 pub use pool::Pool;
+pub use source::PageSource;
 
 /// Names a page within its [`Pages`]. Ids are small and used again once freed.
 pub type PageId = u32;

@@ -3,21 +3,43 @@
 
 #![allow(unsafe_code)]
 
+mod absent;
+
 use super::buffer::Buffer;
 use super::list::IdList;
-use super::{FrozenPage, FrozenPages, PageId, Pool, PoolExhausted};
+use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 
 /// Older than every epoch.
 const NEVER: u32 = 0;
+/// Not an epoch: the page is as its source has it.
+const SOURCE: u32 = u32::MAX;
 
 /// 16 bytes a page.
 struct Entry {
-    /// None: the id is free.
-    buffer: Option<Buffer>,
-    /// The epoch of the last write.
+    /// Empty: the page is absent (rule 7), or else the id is free. A cell, so that reading can bring a page in.
+    buffer: OnceCell<Buffer>,
+    /// The epoch of the last write, or `SOURCE`.
     epoch: u32,
     /// Its place in the dirty list, or in the list of freed ids; true only if that list agrees.
     place: u32,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+impl Entry {
+    fn free() -> Self {
+        Self { buffer: OnceCell::new(), epoch: NEVER, place: 0 }
+    }
+
+    fn is_absent(&self) -> bool {
+        self.epoch == SOURCE && self.buffer.get().is_none()
+    }
+
+    fn is_live(&self) -> bool {
+        self.epoch == SOURCE || self.buffer.get().is_some()
+    }
 }
 
 /// A freeze of which it is not known whether it became durable.
@@ -42,6 +64,11 @@ pub struct Pages {
     undecided: Option<Undecided>,
     any_durable: bool,
     copies: u64,
+    /// How many pages are absent, and where they are; none when all have come.
+    absent: Cell<u32>,
+    source: Option<Arc<dyn PageSource>>,
+    /// No page below is absent.
+    hydrated_to: PageId,
 }
 
 impl Pages {
@@ -59,6 +86,9 @@ impl Pages {
             undecided: None,
             any_durable: false,
             copies: 0,
+            absent: Cell::new(0),
+            source: None,
+            hydrated_to: 0,
         }
     }
 
@@ -76,16 +106,21 @@ impl Pages {
         let mut this = Self::new(pool);
         this.any_durable = true;
         for (id, bytes) in pages {
-            while this.entries.len() <= id as usize {
-                this.entries.push(Entry { buffer: None, epoch: NEVER, place: 0 });
-            }
             let mut buffer = pool.take()?;
             buffer.fill(bytes);
-            let before = this.entries[id as usize].buffer.replace(buffer);
-            assert!(before.is_none(), "page {id} comes twice");
+            let before = this.restored(id).buffer.set(buffer);
+            assert!(before.is_ok(), "page {id} comes twice");
         }
         this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
         Ok(this)
+    }
+
+    /// The entry of an id that a snapshot has.
+    fn restored(&mut self, id: PageId) -> &mut Entry {
+        if self.count() <= id {
+            self.entries.resize_with(id as usize + 1, Entry::free);
+        }
+        &mut self.entries[id as usize]
     }
 
     /// A new page, all zeros. It is dirty.
@@ -97,12 +132,12 @@ impl Pages {
         buffer.zero();
         let id = self.free_ids.pop().unwrap_or(self.count());
         if id == self.count() {
-            self.entries.push(Entry { buffer: None, epoch: NEVER, place: 0 });
+            self.entries.push(Entry::free());
         }
         self.unlist_freed(id);
         self.handles.push((id, FrozenPage::new(buffer.share())));
         let place = self.dirty.push(id);
-        self.entries[id as usize] = Entry { buffer: Some(buffer), epoch: self.now, place };
+        self.entries[id as usize] = Entry { buffer: buffer.into(), epoch: self.now, place };
         Ok(id)
     }
 
@@ -112,8 +147,9 @@ impl Pages {
     /// There is no such page.
     pub fn free(&mut self, id: PageId) {
         let entry = &mut self.entries[id as usize];
-        assert!(entry.buffer.take().is_some(), "page {id} is not allocated");
-        entry.epoch = NEVER;
+        *self.absent.get_mut() -= u32::from(entry.is_absent());
+        assert!(entry.is_live(), "page {id} is not allocated");
+        (entry.buffer, entry.epoch) = (OnceCell::new(), NEVER);
         let place = entry.place;
         if self.dirty.contains(id, place) {
             self.handles.swap_remove(place as usize);
@@ -137,7 +173,7 @@ impl Pages {
 
     /// Whether there is a page of this id.
     pub fn is_live(&self, id: PageId) -> bool {
-        self.entries.get(id as usize).is_some_and(|entry| entry.buffer.is_some())
+        self.entries.get(id as usize).is_some_and(Entry::is_live)
     }
 
     /// All ids are below.
@@ -162,30 +198,36 @@ impl Pages {
 
     /// A page's bytes.
     ///
+    /// # Errors
+    /// The page is absent, and its source cannot read it or the pool is exhausted.
+    ///
     /// # Panics
     /// There is no such page.
     #[inline]
-    pub fn read(&self, id: PageId) -> &[u8] {
-        let Some(buffer) = &self.entries[id as usize].buffer else { not_allocated(id) };
+    pub fn read(&self, id: PageId) -> Result<&[u8], PageError> {
+        let buffer = match self.entries[id as usize].buffer.get() {
+            Some(buffer) => buffer,
+            None => self.fetch(id)?,
+        };
         // SAFETY: the length is that of our pool, and a buffer is filled before it is entered. Only we write, through
         // `&mut self`.
-        unsafe { buffer.bytes(self.page_bytes) }
+        Ok(unsafe { buffer.bytes(self.page_bytes) })
     }
 
     /// A page's bytes, to be changed. The page is dirty from now on. Its first write after a freeze copies the page,
     /// if the frozen one is still in somebody's hands.
     ///
     /// # Errors
-    /// A copy is needed and the pool is exhausted; nothing has changed.
+    /// A copy is needed and the pool is exhausted, or as for [`Pages::read`]; nothing has changed.
     ///
     /// # Panics
     /// There is no such page.
     #[inline]
-    pub fn write(&mut self, id: PageId) -> Result<&mut [u8], PoolExhausted> {
+    pub fn write(&mut self, id: PageId) -> Result<&mut [u8], PageError> {
         if self.entries[id as usize].epoch != self.now {
             self.first_write(id)?;
         }
-        let Some(buffer) = &mut self.entries[id as usize].buffer else { not_allocated(id) };
+        let Some(buffer) = self.entries[id as usize].buffer.get_mut() else { not_allocated(id) };
         // SAFETY: as in `read`; and as the page's epoch is now, all handles but ours and the one in the dirty list (which
         // nobody can reach before the next freeze, through `&mut self`) are gone, or were never of this buffer.
         Ok(unsafe { buffer.bytes_mut(self.page_bytes) })
@@ -194,9 +236,10 @@ impl Pages {
     /// Makes a page writable in place and dirty.
     #[cold]
     #[inline(never)]
-    fn first_write(&mut self, id: PageId) -> Result<(), PoolExhausted> {
+    fn first_write(&mut self, id: PageId) -> Result<(), PageError> {
+        self.read(id)?;
         let entry = &mut self.entries[id as usize];
-        let Some(buffer) = &mut entry.buffer else { not_allocated(id) };
+        let Some(buffer) = entry.buffer.get_mut() else { not_allocated(id) };
         let is_dirty = self.dirty.contains(id, entry.place);
         // The Acquire in `handles` goes with the Release with which a frozen page is dropped. Nobody but us makes new
         // handles, so a count that is ours alone stays so.
@@ -222,7 +265,7 @@ impl Pages {
     #[inline]
     pub fn prefetch(&self, id: PageId, offset: usize) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(buffer) = &self.entries[id as usize].buffer {
+        if let Some(buffer) = self.entries[id as usize].buffer.get() {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             // SAFETY: a hint reads nothing and never faults, whatever the address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(buffer.address().wrapping_add(offset).cast()) };
@@ -241,9 +284,10 @@ impl Pages {
         self.undecided = Some(Undecided { changed: std::mem::take(&mut self.dirty.0), freed: freed.clone() });
         self.dirty.0.reserve(changed.len());
         self.now += 1;
-        if self.now == u32::MAX {
+        if self.now == SOURCE {
             // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
-            self.entries.iter_mut().for_each(|entry| entry.epoch = NEVER);
+            let written = self.entries.iter_mut().filter(|entry| entry.epoch != SOURCE);
+            written.for_each(|entry| entry.epoch = NEVER);
             self.now = NEVER + 1;
         }
         FrozenPages {
@@ -252,6 +296,7 @@ impl Pages {
             page_bytes: self.page_bytes as u32,
             count: self.count(),
             full: !self.any_durable,
+            tag_of: |_| 0,
         }
     }
 
@@ -266,7 +311,7 @@ impl Pages {
         for id in undecided.changed {
             let entry = &mut self.entries[id as usize];
             // Freed since: it is in the list of freed ids, or in use again and dirty.
-            if let Some(buffer) = &entry.buffer
+            if let Some(buffer) = entry.buffer.get()
                 && !self.dirty.contains(id, entry.place)
             {
                 self.handles.push((id, FrozenPage::new(buffer.share())));
@@ -275,7 +320,7 @@ impl Pages {
         }
         for id in undecided.freed {
             let entry = &mut self.entries[id as usize];
-            if entry.buffer.is_none() && !self.freed.contains(id, entry.place) {
+            if !entry.is_live() && !self.freed.contains(id, entry.place) {
                 entry.place = self.freed.push(id);
             }
         }

@@ -1,15 +1,90 @@
 //! Pages against a plain model: what frozen pages hold, what is dirty, what is copied, and when memory comes back.
 
-use super::{FrozenPages, PageId, Pages, Pool};
+use super::{FrozenPages, PageError, PageId, PageSource, Pages, Pool};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 const PAGE_BYTES: usize = 512;
 
 type Image = BTreeMap<PageId, Vec<u8>>;
 
 fn image(pages: &Pages) -> Image {
-    (0..pages.count()).filter(|&id| pages.is_live(id)).map(|id| (id, pages.read(id).to_vec())).collect()
+    (0..pages.count()).filter(|&id| pages.is_live(id)).map(|id| (id, pages.read(id).unwrap().to_vec())).collect()
+}
+
+/// Where absent pages are, in a test.
+#[derive(Default)]
+struct Stored {
+    pages: Image,
+    /// These cannot be read for now.
+    bad: Mutex<BTreeSet<PageId>>,
+    reads: AtomicU32,
+}
+
+impl PageSource for Stored {
+    fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
+        Box::new(self.pages.keys().map(|&id| (id, u64::from(id))))
+    }
+    fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError> {
+        if self.bad.lock().unwrap().contains(&id) {
+            return Err(PageError::Unreadable { what: self.name(id) });
+        }
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        into.copy_from_slice(&self.pages[&id]);
+        Ok(u64::from(id))
+    }
+    fn name(&self, id: PageId) -> String {
+        format!("the test's page {id}")
+    }
+}
+
+fn stored(count: u32) -> Arc<Stored> {
+    let pages = (0..count).map(|id| (id, vec![id as u8; PAGE_BYTES])).collect();
+    Arc::new(Stored { pages, ..Stored::default() })
+}
+
+#[test]
+fn an_absent_page_comes_at_its_first_touch_and_only_once() {
+    let pool = Pool::new(PAGE_BYTES, 1 << 20);
+    let stored = stored(10);
+    let mut pages = Pages::restore_absent(&pool, stored.clone());
+    let reads = || stored.reads.load(Ordering::Relaxed);
+    assert_eq!((pages.live(), pages.absent(), pool.in_use(), reads()), (10, 10, 0, 0));
+    for _ in 0..3 {
+        assert_eq!(pages.read(4).unwrap()[0], 4);
+        pages.write(5).unwrap()[0] = 50;
+        pages.prefetch(6, 0);
+    }
+    assert_eq!((pages.absent(), pool.in_use(), reads()), (8, 2, 2));
+    let frozen = pages.freeze();
+    assert_eq!((frozen.full, frozen.changed.len(), frozen.changed[0].0), (false, 1, 5));
+    pages.free(7);
+    assert_eq!((pages.live(), pages.absent()), (9, 7));
+    let id = pages.allocate().unwrap();
+    assert_eq!((id, pages.read(id).unwrap()[0]), (7, 0), "the id is used again, the page is not");
+    assert!(!pages.hydrate(6).unwrap());
+    assert_eq!(Arc::strong_count(&stored), 2);
+    assert!(pages.hydrate(1).unwrap());
+    assert_eq!((pages.absent(), reads()), (0, 9));
+    assert_eq!(Arc::strong_count(&stored), 1, "the source is let go of");
+}
+
+#[test]
+fn a_page_that_cannot_be_read_changes_nothing_and_may_come_later() {
+    let pool = Pool::new(PAGE_BYTES, 3 * PAGE_BYTES);
+    let stored = stored(4);
+    let mut pages = Pages::restore_absent(&pool, stored.clone());
+    stored.bad.lock().unwrap().insert(1);
+    for error in [pages.read(1).unwrap_err(), pages.write(1).unwrap_err(), pages.hydrate(4).unwrap_err()] {
+        assert_eq!(error.to_string(), "the test's page 1");
+    }
+    assert_eq!((pages.absent(), pool.in_use()), (3, 1));
+    stored.bad.lock().unwrap().clear();
+    assert_eq!(pages.read(1).unwrap()[0], 1);
+    assert!(matches!(pages.hydrate(4), Err(PageError::Exhausted(_))));
+    assert_eq!((pages.absent(), pool.in_use()), (1, 3));
 }
 
 /// What a store does with a freeze.
@@ -36,14 +111,14 @@ fn a_page_is_copied_once_an_epoch_and_only_while_somebody_has_it() {
     pages.write(id).unwrap()[0] = 2;
     pages.write(id).unwrap()[0] = 3;
     assert_eq!((pages.copies(), pool.in_use()), (1, 2));
-    assert_eq!((frozen.changed[0].1[0], pages.read(id)[0]), (1, 3));
+    assert_eq!((frozen.changed[0].1[0], pages.read(id).unwrap()[0]), (1, 3));
     drop(frozen);
     assert_eq!(pool.in_use(), 1);
     pages.durable();
     drop(pages.freeze());
-    let address = pages.read(id).as_ptr();
+    let address = pages.read(id).unwrap().as_ptr();
     pages.write(id).unwrap()[0] = 4;
-    assert_eq!((pages.copies(), pages.read(id).as_ptr()), (1, address), "taken back without a copy");
+    assert_eq!((pages.copies(), pages.read(id).unwrap().as_ptr()), (1, address), "taken back without a copy");
 }
 
 #[test]
@@ -138,7 +213,10 @@ enum Op {
     Durable,
     Abandon,
     DropOldest,
-    Restore,
+    Restore { absent: bool },
+    Hydrate(u32),
+    Renew,
+    Check,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -150,7 +228,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Durable),
         1 => Just(Op::Abandon),
         2 => Just(Op::DropOldest),
-        1 => Just(Op::Restore),
+        1 => any::<bool>().prop_map(|absent| Op::Restore { absent }),
+        2 => (0..4u32).prop_map(Op::Hydrate),
+        1 => Just(Op::Renew),
+        1 => Just(Op::Check),
     ]
 }
 
@@ -194,18 +275,37 @@ proptest! {
                     undecided = None;
                 }
                 Op::DropOldest if !held.is_empty() => drop(held.remove(0)),
-                Op::Restore if !durable.is_empty() => {
+                Op::Restore { absent: false } if !durable.is_empty() => {
                     let from = durable.iter().map(|(&id, page)| (id, page.as_slice()));
                     pages = Pages::restore(&pool, from).unwrap();
                     (model, undecided) = (durable.clone(), None);
                 }
+                Op::Restore { absent: true } if !durable.is_empty() => {
+                    let stored = Stored { pages: durable.clone(), ..Stored::default() };
+                    pages = Pages::restore_absent(&pool, Arc::new(stored));
+                    (model, undecided) = (durable.clone(), None);
+                }
+                Op::Hydrate(count) => {
+                    let before = pages.absent();
+                    prop_assert_eq!(pages.hydrate(count).unwrap(), pages.absent() == 0);
+                    prop_assert_eq!(pages.absent(), before.saturating_sub(count));
+                }
+                Op::Renew => {
+                    pages.renew().unwrap();
+                    (durable, undecided) = (Image::new(), None);
+                }
+                Op::Check => prop_assert_eq!(&image(&pages), &model),
                 _ => {}
             }
             for (image, frozen) in &held {
                 prop_assert!(frozen.changed.iter().all(|(id, page)| image[id] == **page), "a frozen page changed");
             }
-            prop_assert_eq!(&image(&pages), &model);
+            // Without reading them: absent ones stay so.
+            let live: Vec<PageId> = (0..pages.count()).filter(|&id| pages.is_live(id)).collect();
+            prop_assert!(live.iter().eq(model.keys()));
+            prop_assert_eq!(pages.live(), live.len() as u32);
         }
+        prop_assert_eq!(&image(&pages), &model);
         drop((pages, held));
         prop_assert_eq!(pool.in_use(), 0);
     }

@@ -228,6 +228,19 @@ pub struct Checkpoints {
     pub(crate) durability: Durability,
     pub(crate) sink: SinkKind,
     pub(crate) place: Option<StatePlace>,
+    pub(crate) verify_on_restore: bool,
+    pub(crate) hydrate: Hydrate,
+}
+
+/// When restored state is read from the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hydrate {
+    /// What a record needs, at once; the rest in the background: each task reads a page whenever it has no input, and one
+    /// every 16 batches under load.
+    #[default]
+    Background,
+    /// Only what a record needs. What is never needed stays in the file and takes no memory.
+    OnTouch,
 }
 
 /// Where checkpoints are kept.
@@ -252,6 +265,8 @@ impl Checkpoints {
             durability: Durability::PowerLoss,
             sink: SinkKind::default(),
             place: None,
+            verify_on_restore: false,
+            hydrate: Hydrate::default(),
         }
     }
 
@@ -282,6 +297,19 @@ impl Checkpoints {
     /// How the store's file is written. Default: through mappings.
     pub fn sink(mut self, sink: SinkKind) -> Self {
         self.sink = sink;
+        self
+    }
+
+    /// Reads and checks all state before the job goes on from it, instead of each page when it is first needed: a start that
+    /// takes longer the more state there is, and no damage that shows later. Default: false.
+    pub fn verify_on_restore(mut self, verify: bool) -> Self {
+        self.verify_on_restore = verify;
+        self
+    }
+
+    /// When restored state is read. Default: in the background.
+    pub fn hydrate(mut self, hydrate: Hydrate) -> Self {
+        self.hydrate = hydrate;
         self
     }
 

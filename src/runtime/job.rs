@@ -45,6 +45,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// From the start to the first record read, if there was one.
     pub first_record: Option<Duration>,
+    /// Bytes of the process that were in memory at that moment.
+    pub resident_bytes_at_first_record: Option<u64>,
     /// Durable checkpoints.
     pub checkpoints: u64,
     /// The epoch of the last of them.
@@ -164,6 +166,7 @@ impl Job {
             skipped: meter.all_skipped(),
             elapsed: Duration::from_nanos(meter.clock().now_ns()),
             first_record: meter.first_record_ns().map(Duration::from_nanos),
+            resident_bytes_at_first_record: meter.first_resident_bytes(),
             checkpoints: status.checkpoints,
             given_up: status.given_up,
             restarts: self.control.restarts(),

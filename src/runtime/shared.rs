@@ -1,5 +1,6 @@
 //! The words that the threads of a job share. Everything here is read once per batch at most.
 
+use super::resident::resident_bytes;
 use crate::channel::Wakers;
 use crate::clock::Clock;
 use crate::handle::Outside;
@@ -42,6 +43,8 @@ pub(crate) struct Meter {
     first_record_ns: AtomicU64,
     /// Bad lines; those before the restored epoch too.
     skipped: Mutex<Skipped>,
+    /// Bytes of the process in memory at that moment, plus one; 0 before.
+    first_resident_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -73,6 +76,7 @@ impl Shared {
                 records: word(0),
                 first_record_ns: AtomicU64::new(0),
                 skipped: Mutex::default(),
+                first_resident_bytes: AtomicU64::new(0),
             },
         }
     }
@@ -181,6 +185,8 @@ impl Meter {
     pub(crate) fn read(&self, records: u64) {
         if self.records.fetch_add(records, Ordering::Relaxed) == 0 && records > 0 {
             self.first_record_ns.store(self.clock.now_ns() + 1, Ordering::Relaxed);
+            let resident_bytes = resident_bytes().map_or(0, |bytes| bytes + 1);
+            self.first_resident_bytes.store(resident_bytes, Ordering::Relaxed);
         }
     }
 
@@ -201,6 +207,11 @@ impl Meter {
     /// Nanoseconds from the job's beginning to the first record read.
     pub(crate) fn first_record_ns(&self) -> Option<u64> {
         self.first_record_ns.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Bytes of the process that were in memory then.
+    pub(crate) fn first_resident_bytes(&self) -> Option<u64> {
+        self.first_resident_bytes.load(Ordering::Relaxed).checked_sub(1)
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -10,6 +10,7 @@
 
 use super::coordinator::{Event, TaskSnapshot};
 use super::gauges::{TaskGauge, TaskState};
+use super::hydration::Hydration;
 use super::panics::caught;
 use super::shared::Shared;
 use crate::checkpoint::{Aligned, Cut};
@@ -91,14 +92,37 @@ pub(crate) struct Task {
     gauge: Arc<TaskGauge>,
     /// What the gauge shows.
     shown: TaskState,
+    hydration: Hydration,
 }
 
 impl Task {
-    pub(crate) fn new(number: u32, name: Arc<str>, index: u32, body: Box<dyn Body>, epoch: u64) -> Self {
+    /// Goes on from `epoch`; `hydrates`: it reads restored state ahead of its need.
+    pub(crate) fn new(
+        number: u32,
+        name: Arc<str>,
+        index: u32,
+        body: Box<dyn Body>,
+        epoch: u64,
+        hydrates: bool,
+    ) -> Self {
         let cut = Aligned::new(body.inputs(), epoch);
-        let (gauge, shown, phase) = (Arc::<TaskGauge>::default(), TaskState::Idle, Phase::Reading);
+        let (gauge, shown) = (Arc::<TaskGauge>::default(), TaskState::Idle);
+        let (phase, hydration) = (Phase::Reading, Hydration::new(hydrates));
         gauge.show(shown);
-        Self { number, name, index, body, cut, phase, undecided: None, taken: 0, unpublished: 0, gauge, shown }
+        Self {
+            number,
+            name,
+            index,
+            body,
+            cut,
+            phase,
+            undecided: None,
+            taken: 0,
+            unpublished: 0,
+            gauge,
+            shown,
+            hydration,
+        }
     }
 
     /// Over the whole job.
@@ -196,6 +220,9 @@ impl Task {
                 if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
                     self.publish()?;
                 }
+                if self.hydration.is_due() {
+                    self.hydrate()?;
+                }
             }
             Took::Mark(input, Mark::Barrier(epoch)) => {
                 let cut = self.cut.barrier(input, epoch);
@@ -214,7 +241,10 @@ impl Task {
             Took::Nothing => {
                 self.publish()?;
                 self.show(if self.cut.is_aligning() { TaskState::BlockedByAlignment } else { TaskState::Idle });
-                return Ok(Progress::None);
+                if self.hydration.is_done() {
+                    return Ok(Progress::None);
+                }
+                self.hydrate()?;
             }
             Took::Broken => return Self::broken(shared),
         }
@@ -224,6 +254,17 @@ impl Task {
     /// A neighbour has gone. The one that failed has said why before; any other must not go unnoticed.
     fn broken(shared: &Shared) -> Result<Progress, Failed> {
         if shared.is_stopping() { Ok(Progress::None) } else { Err(Cause::NeighbourGone.into()) }
+    }
+
+    /// Reads a page of each state ahead of its need.
+    fn hydrate(&mut self) -> Result<(), Failed> {
+        let mut done = true;
+        self.body.visit(&mut |stateful| {
+            done &= stateful.hydrate().map_err(|failed| failed.at(stateful.name()))?;
+            Ok(())
+        })?;
+        self.hydration.note(done);
+        Ok(())
     }
 
     fn publish(&mut self) -> Result<(), Failed> {

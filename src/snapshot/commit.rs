@@ -3,7 +3,7 @@
 
 use super::codec::{encode, encoded_len, place};
 use super::fault::io;
-use super::format::{BLOCK_BYTES, BlobRef, META_COPIES, MapRef, Meta, Slot, TableEntry, offset_of};
+use super::format::{BLOCK_BYTES, BlobRef, META_COPIES, MapRef, Meta, TableEntry, TaggedSlot, offset_of};
 use super::head::write_meta;
 use super::map::PageMap;
 use super::recover::{Base, Key};
@@ -138,7 +138,7 @@ impl Store {
     /// Sees to it that there is space for all that the checkpoint may need. Gives back by how much the file grew.
     fn reserve(&mut self, checkpoint: &Checkpoint, changes: &[Change<'_>]) -> Result<u64, StoreError> {
         let pages: u64 = changes.iter().map(|change| change.pages.changed.len() as u64).sum();
-        let fresh = PageMap::default();
+        let fresh = PageMap::new(self.geometry().map_nodes());
         let maps: u64 = changes
             .iter()
             .map(|change| self.old_map(change).unwrap_or(&fresh).nodes_touched(&change.ids, change.pages.count))
@@ -186,8 +186,9 @@ impl Store {
         let mut layout = Layout::default();
         let mut base = Base::default();
         let mut refs = Vec::new();
+        let nodes = self.geometry().map_nodes();
         for change in changes {
-            let map = old.maps.remove(&change.key).unwrap_or_default();
+            let map = old.maps.remove(&change.key).unwrap_or_else(|| PageMap::new(nodes));
             let (map, root) = self.lay_out_map(&change, map, &mut sums, &mut layout);
             base.maps.insert(change.key, map);
             refs.push(root);
@@ -224,7 +225,8 @@ impl Store {
         layout: &mut Layout<'a>,
     ) -> (PageMap, MapRef) {
         if change.pages.full {
-            layout.dead.append(std::mem::take(&mut map).blocks());
+            let old = std::mem::replace(&mut map, PageMap::new(self.geometry().map_nodes()));
+            layout.dead.append(old.blocks());
         }
         layout.dead.pages.extend(change.clear.iter().filter_map(|id| map.clear(*id)));
         let mut changed: Vec<_> = change.pages.changed.iter().zip(sums).collect();
@@ -232,7 +234,7 @@ impl Store {
         changed.sort_unstable_by_key(|((id, _), _)| *id);
         for ((id, page), crc) in changed {
             let block = self.space.take_page();
-            layout.dead.pages.extend(map.set(*id, Slot::new(block, crc)));
+            layout.dead.pages.extend(map.set(*id, TaggedSlot::new(block, crc, (change.pages.tag_of)(page))));
             layout.pages.push((block, page));
         }
         map.set_count(change.pages.count);

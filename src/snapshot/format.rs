@@ -15,12 +15,10 @@ pub(super) const HEAD_BYTES: u64 = 65536;
 pub(super) const META_OFFSETS: [u64; 2] = [16384, 32768];
 /// Copies of each meta, so that one damaged bit does not lose the newest epoch.
 pub(super) const META_COPIES: usize = 2;
-/// Slots in a map node.
-pub(super) const FANOUT: usize = BLOCK_BYTES / size_of::<Slot>();
 /// Levels of nodes that reach every u32 page id.
 pub(super) const DEPTH_MAX: u32 = 4;
 /// The version that is written. Older ones stay readable.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// The smallest segment, and the granule of segments.
 pub(super) const SEGMENT_BYTES_MIN: u64 = 65536;
 
@@ -44,7 +42,75 @@ impl Slot {
     }
 }
 
-pub(super) type Slots = [Slot; FANOUT];
+/// A slot of a page map: a page has a tag, which is its owner's.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct TaggedSlot {
+    pub slot: Slot,
+    pub tag: U64,
+}
+
+impl TaggedSlot {
+    pub fn new(block: u32, crc: u32, tag: u64) -> Self {
+        Self { slot: Slot::new(block, crc), tag: U64::new(tag) }
+    }
+    pub fn is_some(self) -> bool {
+        self.slot.is_some()
+    }
+    pub fn block(self) -> u32 {
+        self.slot.block.get()
+    }
+    pub fn crc(self) -> u32 {
+        self.slot.crc.get()
+    }
+}
+
+/// What the slots of a node are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nodes {
+    /// Slots without tags: those of blobs, and of page maps in version 1.
+    Plain,
+    /// Slots with tags: those of page maps from version 2 on.
+    Tagged,
+}
+
+impl Nodes {
+    /// Slots in a node.
+    pub fn fanout(self) -> u32 {
+        let slot_bytes = match self {
+            Self::Plain => size_of::<Slot>(),
+            Self::Tagged => size_of::<TaggedSlot>(),
+        };
+        (BLOCK_BYTES / slot_bytes) as u32
+    }
+
+    /// The slots of a node, out of its block.
+    pub fn parse(self, block: &[u8; BLOCK_BYTES]) -> Box<[TaggedSlot]> {
+        match self {
+            Self::Plain => {
+                let slots: &[Slot; BLOCK_BYTES / size_of::<Slot>()] = zerocopy::transmute_ref!(block);
+                slots.iter().map(|slot| TaggedSlot { slot: *slot, tag: U64::ZERO }).collect()
+            }
+            Self::Tagged => {
+                let slots: &[TaggedSlot; BLOCK_BYTES / size_of::<TaggedSlot>()] = zerocopy::transmute_ref!(block);
+                Box::from(&slots[..])
+            }
+        }
+    }
+
+    /// The block of a node.
+    pub fn block(self, slots: &[TaggedSlot]) -> Box<[u8; BLOCK_BYTES]> {
+        let mut block = Box::new([0; BLOCK_BYTES]);
+        match self {
+            Self::Plain => {
+                let places = block.chunks_exact_mut(size_of::<Slot>());
+                places.zip(slots).for_each(|(place, slot)| place.copy_from_slice(slot.slot.as_bytes()));
+            }
+            Self::Tagged => block.copy_from_slice(slots.as_bytes()),
+        }
+        block
+    }
+}
 
 /// The root of a tree of blocks that together hold `bytes` bytes.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, Clone, Copy, Debug, Default)]
@@ -89,7 +155,7 @@ pub(super) struct TableEntry {
 #[repr(C)]
 pub(super) struct Superblock {
     magic: [u8; 8],
-    version: U32,
+    pub version: U32,
     pub page_bytes: U32,
     block_bytes: U32,
     generation: U32,
@@ -114,7 +180,7 @@ pub(super) struct Meta {
 }
 
 const _: () = assert!(size_of::<Superblock>() == SECTOR_BYTES && size_of::<Meta>() == SECTOR_BYTES);
-const _: () = assert!(size_of::<TableEntry>() == 48 && FANOUT == 512);
+const _: () = assert!(size_of::<TableEntry>() == 48 && size_of::<TaggedSlot>() == 16);
 
 /// The checksum of everything but itself, which comes last.
 fn sector_crc(sector: &[u8; SECTOR_BYTES]) -> u32 {
@@ -193,9 +259,11 @@ impl Meta {
     }
 }
 
-/// The sizes of a store, and what follows from them.
+/// The version and the sizes of a store, and what follows from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Geometry {
+    /// Of the file's format; a file keeps the one that it was made with.
+    pub version: u32,
     pub page_bytes: u32,
     pub segment_bytes: u64,
     pub segments: u32,
@@ -204,6 +272,10 @@ pub(super) struct Geometry {
 impl Geometry {
     pub const FIRST_BLOCK: u32 = (HEAD_BYTES / BLOCK_BYTES as u64) as u32;
 
+    /// What the nodes of page maps are.
+    pub fn map_nodes(self) -> Nodes {
+        if self.version == 1 { Nodes::Plain } else { Nodes::Tagged }
+    }
     pub fn file_bytes(self) -> u64 {
         HEAD_BYTES + u64::from(self.segments) * self.segment_bytes
     }

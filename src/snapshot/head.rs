@@ -2,7 +2,9 @@
 //! folders, only bytes at offsets.
 
 use super::fault::{Fault, io};
-use super::format::{BlobRef, Geometry, HEAD_BYTES, META_COPIES, META_OFFSETS, Meta, SECTOR_BYTES, Superblock};
+use super::format::{
+    BlobRef, Geometry, HEAD_BYTES, META_COPIES, META_OFFSETS, Meta, SECTOR_BYTES, Superblock, VERSION,
+};
 use super::sink::{ReadAt, Sink};
 use std::io as stdio;
 use zerocopy::IntoBytes;
@@ -35,7 +37,8 @@ pub(super) fn read_head(source: &dyn ReadAt) -> Result<Head, Fault> {
     }
     let meta = newest.ok_or_else(|| Fault::Corrupt("both metas are damaged".into()))?;
     let (page_bytes, segment_bytes) = (superblock.page_bytes.get(), superblock.segment_bytes.get());
-    let geometry = Geometry { page_bytes, segment_bytes, segments: meta.segments.get() };
+    let version = superblock.version.get();
+    let geometry = Geometry { version, page_bytes, segment_bytes, segments: meta.segments.get() };
     if geometry.segments == 0 || geometry.segments > geometry.segments_max() {
         return Err(Fault::Corrupt(format!("meta: {} segments", geometry.segments)));
     }
@@ -56,7 +59,7 @@ fn read_sector(source: &dyn ReadAt, offset: u64, len: u64) -> Result<[u8; SECTOR
 
 /// Makes an empty file a store without epochs, durably.
 pub(super) fn format(sink: &mut dyn Sink, id: [u8; 16], page_bytes: u32, segment_bytes: u64) -> Result<(), Fault> {
-    let geometry = Geometry { page_bytes, segment_bytes, segments: 1 };
+    let geometry = Geometry { version: VERSION, page_bytes, segment_bytes, segments: 1 };
     sink.grow(0, geometry.file_bytes()).map_err(io("allocate"))?;
     let superblock = Superblock::new(id, page_bytes, segment_bytes);
     sink.write(0, &[superblock.as_bytes()]).map_err(io("write"))?;

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A stretch of whole segments.
 struct Region {
@@ -134,5 +135,9 @@ impl Sink for MappedSink {
         }
         // `fdatasync` takes what was written through a shared mapping along.
         self.file.sync()
+    }
+
+    fn reader(&self) -> io::Result<Arc<dyn ReadAt>> {
+        self.file.reader()
     }
 }

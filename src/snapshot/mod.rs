@@ -35,6 +35,7 @@ pub mod sim;
 mod sink;
 mod space;
 mod store;
+mod stored;
 mod sums;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Slices in one system call, the least limit of any Linux.
 const SLICES_MAX: usize = 1024;
@@ -75,6 +76,10 @@ impl Sink for PwriteSink {
 
     fn sync(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.grown) { self.file.sync_all() } else { self.file.sync_data() }
+    }
+
+    fn reader(&self) -> io::Result<Arc<dyn ReadAt>> {
+        Ok(Arc::new(Self::new(self.file.try_clone()?)))
     }
 }
 

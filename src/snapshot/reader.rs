@@ -7,7 +7,7 @@ use super::folder::STORE_FILE;
 use super::format::TableEntry;
 use super::head::{Head, read_head};
 use super::recover::read_table;
-use super::restored::{Restored, Seen, list_pages, read_epoch, read_pages, read_record};
+use super::restored::{Reading, Restored, Seen, list_pages, read_epoch, read_pages, read_record};
 use super::sink::ReadAt;
 use super::store::{EpochInfo, find, infos};
 use super::sums::Sums;
@@ -108,7 +108,7 @@ impl Reader {
     /// `NoEpoch`, also if it has expired meanwhile; `Corrupt`, naming epoch, entry and page; `Io`.
     pub fn read(&self, epoch: u64) -> Result<Restored, StoreError> {
         let entry = find(&self.table, epoch, &self.path)?;
-        match read_epoch(self.forest(), entry, &self.sums) {
+        match read_epoch(self.forest(), entry, Reading::Now(&self.sums)) {
             Ok(restored) => Ok(restored),
             Err(fault) => Err(self.unless_expired(epoch, fault)),
         }

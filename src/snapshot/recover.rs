@@ -3,7 +3,7 @@
 
 use super::codec::{self, EntryRecord, place};
 use super::fault::Fault;
-use super::format::{Geometry, MapRef, Meta, Slot, Slots, TableEntry};
+use super::format::{Geometry, MapRef, Meta, TableEntry, TaggedSlot};
 use super::map::PageMap;
 use super::sink::ReadAt;
 use super::space::{Blocks, Claim, Space};
@@ -148,8 +148,9 @@ impl Claiming<'_> {
 
     fn map(&mut self, map: &MapRef) -> Result<PageMap, Fault> {
         let forest = self.forest;
-        let mut adopting = Adopting { claiming: self, map: PageMap::default(), count: map.count.get() };
-        forest.walk(map.root, map.depth.get(), &mut adopting)?;
+        let mut adopting =
+            Adopting { claiming: self, map: PageMap::new(forest.geometry.map_nodes()), count: map.count.get() };
+        forest.walk_map(map, &mut adopting)?;
         let mut pages = adopting.map;
         pages.adopt_root(map)?;
         Ok(pages)
@@ -159,7 +160,7 @@ impl Claiming<'_> {
         let forest = self.forest;
         for entry in self.record(entry)? {
             if let Some(map) = entry.map {
-                unless_io(forest.walk(map.root, map.depth.get(), &mut Sharing(self)))?;
+                unless_io(forest.walk_map(&map, &mut Sharing(self)))?;
             }
         }
         Ok(())
@@ -190,15 +191,15 @@ impl Visit for Adopting<'_, '_> {
     fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
         self.claiming.node_once(block).map(|()| true)
     }
-    fn node(&mut self, at: At, block: u32, slots: &Slots) -> Result<(), Fault> {
+    fn node(&mut self, at: At, block: u32, slots: &[TaggedSlot]) -> Result<(), Fault> {
         self.map.adopt(at, block, slots);
         Ok(())
     }
-    fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
+    fn leaf(&mut self, index: u64, slot: TaggedSlot) -> Result<(), Fault> {
         if index >= u64::from(self.count) {
             return Err(Fault::Corrupt(format!("page {index} of {}", self.count)));
         }
-        if self.claiming.page(slot.block.get())? { Ok(()) } else { Err(used_twice(slot.block.get())) }
+        if self.claiming.page(slot.block())? { Ok(()) } else { Err(used_twice(slot.block())) }
     }
 }
 
@@ -210,8 +211,8 @@ impl Visit for Sharing<'_, '_> {
     fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
         Ok(self.0.node(block).unwrap_or(false))
     }
-    fn leaf(&mut self, _: u64, slot: Slot) -> Result<(), Fault> {
-        unless_io(self.0.page(slot.block.get()).map(|_| ()))
+    fn leaf(&mut self, _: u64, slot: TaggedSlot) -> Result<(), Fault> {
+        unless_io(self.0.page(slot.block()).map(|_| ()))
     }
     fn damaged(&mut self, _: At, fault: Fault) -> Result<(), Fault> {
         unless_io(Err(fault))

@@ -1,14 +1,20 @@
-//! Reading an epoch whole: every block is checked before anyone sees its bytes. It must not know what a page means.
+//! Reading an epoch back: whole, every block checked before anyone sees its bytes, or its record and page maps only, so that
+//! pages are read when they are needed. It must not know what a page means.
 
 use super::codec::{self, EntryRecord, EpochRecord, place};
 use super::fault::{Fault, io};
-use super::format::{Geometry, MapRef, Slot, TableEntry, offset_of};
+use super::format::{Geometry, MapRef, TableEntry, TaggedSlot, offset_of};
+use super::sink::ReadAt;
+use super::stored::StoredPages;
 use super::sums::Sums;
 use super::tree::{At, Forest, Visit};
-use crate::page::PageId;
+use crate::error::StoreError;
+use crate::page::{PageId, PageSource};
 use rayon::prelude::*;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
-/// An epoch as it was committed, all of it verified.
+/// An epoch as it was committed. Its pages are verified, or will be when they are read.
 #[derive(Debug)]
 pub struct Restored {
     /// Its number.
@@ -20,7 +26,6 @@ pub struct Restored {
 }
 
 /// One task's part of one state.
-#[derive(Debug)]
 pub struct RestoredEntry {
     /// The operator as drawn.
     pub operator: String,
@@ -41,13 +46,50 @@ pub struct RestoredEntry {
     /// The size of every page.
     pub page_bytes: u32,
     ids: Vec<PageId>,
-    bytes: Vec<u8>,
+    /// All pages, once they have been read.
+    bytes: OnceLock<Vec<u8>>,
+    /// Where they are, if they are to be read when needed.
+    stored: Option<Arc<StoredPages>>,
+}
+
+impl std::fmt::Debug for RestoredEntry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = place(&self.operator, &self.state, self.task, self.tasks);
+        write!(f, "RestoredEntry({name}, {} pages)", self.ids.len())
+    }
 }
 
 impl RestoredEntry {
-    /// The pages, by ascending id.
-    pub fn pages(&self) -> impl ExactSizeIterator<Item = (PageId, &[u8])> {
-        self.ids.iter().copied().zip(self.bytes.chunks_exact(self.page_bytes as usize))
+    /// The pages, by ascending id. They are read and verified now, unless that has been done.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming epoch, entry and page; `Io`.
+    pub fn pages(&self) -> Result<impl ExactSizeIterator<Item = (PageId, &[u8])>, StoreError> {
+        let bytes = match (self.bytes.get(), &self.stored) {
+            (None, Some(stored)) => {
+                let read = stored.read_all()?;
+                self.bytes.get_or_init(|| read)
+            }
+            (bytes, _) => bytes.map_or(&[][..], Vec::as_slice),
+        };
+        Ok(self.ids.iter().copied().zip(bytes.chunks_exact(self.page_bytes as usize)))
+    }
+
+    /// How many pages there are.
+    pub fn page_len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Where the pages can be read one by one, by whom and for as long as one likes. None: they have been read all together.
+    pub fn source(&self) -> Option<Arc<dyn PageSource>> {
+        self.stored.clone().map(|stored| stored as Arc<dyn PageSource>)
+    }
+
+    /// Offset in the file, checksum and tag of each page that has not been read; for benches.
+    #[doc(hidden)]
+    pub fn places(&self) -> impl Iterator<Item = (PageId, u64, u32, u64)> {
+        let slots = self.stored.iter().flat_map(|stored| &stored.slots);
+        slots.map(|(id, slot)| (*id, offset_of(slot.block()), slot.crc(), slot.tag.get()))
     }
 }
 
@@ -76,9 +118,13 @@ impl Seen {
 }
 
 /// The pages of a map, by ascending id.
-pub(super) fn list_pages(forest: Forest<'_>, map: &MapRef, seen: &mut Seen) -> Result<Vec<(PageId, Slot)>, Fault> {
+pub(super) fn list_pages(
+    forest: Forest<'_>,
+    map: &MapRef,
+    seen: &mut Seen,
+) -> Result<Vec<(PageId, TaggedSlot)>, Fault> {
     let mut listing = Listing { forest, map, seen, pages: Vec::new() };
-    forest.walk(map.root, map.depth.get(), &mut listing)?;
+    forest.walk_map(map, &mut listing)?;
     if listing.pages.len() as u64 != map.pages.get() {
         return Err(Fault::Corrupt(format!("the map holds {} pages and not {}", listing.pages.len(), map.pages)));
     }
@@ -89,7 +135,7 @@ struct Listing<'a> {
     forest: Forest<'a>,
     map: &'a MapRef,
     seen: &'a mut Seen,
-    pages: Vec<(PageId, Slot)>,
+    pages: Vec<(PageId, TaggedSlot)>,
 }
 
 impl Visit for Listing<'_> {
@@ -97,8 +143,8 @@ impl Visit for Listing<'_> {
         let fits = self.forest.geometry.holds_node(block) && self.seen.insert(block);
         if fits { Ok(true) } else { Err(Fault::Corrupt(format!("map node at block {block} is out of place"))) }
     }
-    fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
-        let block = slot.block.get();
+    fn leaf(&mut self, index: u64, slot: TaggedSlot) -> Result<(), Fault> {
+        let block = slot.block();
         let fits = index < u64::from(self.map.count.get()) && self.forest.geometry.holds_page(block);
         if !fits || !self.seen.insert(block) {
             return Err(Fault::Corrupt(format!("page {index}: block {block} is out of place")));
@@ -108,38 +154,55 @@ impl Visit for Listing<'_> {
     }
 }
 
+/// What becomes of the pages of an epoch.
+#[derive(Clone, Copy)]
+pub(super) enum Reading<'a> {
+    /// They are read and verified now.
+    Now(&'a Sums),
+    /// They are read from here, the file of this path, when they are needed.
+    Later(&'a Arc<dyn ReadAt>, &'a Path),
+}
+
 /// Reads and verifies an epoch.
-pub(super) fn read_epoch(forest: Forest<'_>, entry: &TableEntry, sums: &Sums) -> Result<Restored, Fault> {
-    let within = |fault: Fault| fault.within(|| format!("epoch {}", entry.epoch));
-    let record = read_record(forest, entry).map_err(within)?;
+pub(super) fn read_epoch(forest: Forest<'_>, entry: &TableEntry, reading: Reading<'_>) -> Result<Restored, Fault> {
+    let epoch = format!("epoch {}", entry.epoch);
+    let record = read_record(forest, entry).map_err(|fault| fault.within(|| epoch.clone()))?;
     let mut entries = Vec::with_capacity(record.entries.len());
     let mut seen = Seen::new(forest.geometry);
     for entry in record.entries {
-        let name = place(&entry.operator, &entry.state, entry.task, entry.tasks);
-        entries.push(read_entry(forest, entry, &mut seen, sums).map_err(|fault| within(fault.within(|| name)))?);
+        let name = format!("{epoch}, {}", place(&entry.operator, &entry.state, entry.task, entry.tasks));
+        let read = read_entry(forest, entry, &name, &mut seen, reading);
+        entries.push(read.map_err(|fault| fault.within(|| name))?);
     }
     Ok(Restored { epoch: record.epoch, header: record.header, entries })
 }
 
-fn read_entry(forest: Forest<'_>, entry: EntryRecord, seen: &mut Seen, sums: &Sums) -> Result<RestoredEntry, Fault> {
-    let page_bytes = forest.geometry.page_bytes as usize;
+fn read_entry(
+    forest: Forest<'_>,
+    entry: EntryRecord,
+    name: &str,
+    seen: &mut Seen,
+    reading: Reading<'_>,
+) -> Result<RestoredEntry, Fault> {
+    let geometry = forest.geometry;
     let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
-    let pages = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map, seen))?;
-    let mut bytes = vec![0; pages.len() * page_bytes];
-    read_pages(forest, &pages, &mut bytes, sums)?;
-    Ok(RestoredEntry {
-        operator,
-        state,
-        task,
-        tasks,
-        schema,
-        root,
-        paged: map.is_some(),
-        page_count: map.map_or(0, |map| map.count.get()),
-        page_bytes: page_bytes as u32,
-        ids: pages.into_iter().map(|(id, _)| id).collect(),
-        bytes,
-    })
+    let slots = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map, seen))?;
+    let (ids, bytes) = (slots.iter().map(|(id, _)| *id).collect(), OnceLock::new());
+    let stored = match reading {
+        Reading::Now(sums) => {
+            let mut all = vec![0; slots.len() * geometry.page_bytes as usize];
+            read_pages(forest, &slots, &mut all, sums)?;
+            bytes.get_or_init(|| all);
+            None
+        }
+        Reading::Later(file, path) => {
+            let (file, path, place) = (file.clone(), path.to_owned(), name.to_owned());
+            Some(Arc::new(StoredPages { file, path, geometry, place, slots }))
+        }
+    };
+    let page_count = map.map_or(0, |map| map.count.get());
+    let (paged, page_bytes) = (map.is_some(), geometry.page_bytes);
+    Ok(RestoredEntry { operator, state, task, tasks, schema, root, paged, page_count, page_bytes, ids, bytes, stored })
 }
 
 /// Pages read at a time, for one thread.
@@ -148,7 +211,7 @@ const PAGES_A_PORTION: usize = 64;
 /// Reads the pages one after the other into `bytes`, and checks each.
 pub(super) fn read_pages(
     forest: Forest<'_>,
-    pages: &[(PageId, Slot)],
+    pages: &[(PageId, TaggedSlot)],
     bytes: &mut [u8],
     sums: &Sums,
 ) -> Result<(), Fault> {
@@ -164,18 +227,18 @@ pub(super) fn read_pages(
     })
 }
 
-fn read_portion(forest: Forest<'_>, mut pages: &[(PageId, Slot)], mut bytes: &mut [u8]) -> Result<(), Fault> {
+fn read_portion(forest: Forest<'_>, mut pages: &[(PageId, TaggedSlot)], mut bytes: &mut [u8]) -> Result<(), Fault> {
     let blocks = forest.geometry.blocks_per_page();
     while let Some((_, first)) = pages.first() {
-        let follows = |(i, (_, slot)): &(usize, &(PageId, Slot))| {
-            slot.block.get() == first.block.get().wrapping_add(*i as u32 * blocks)
+        let follows = |(i, (_, slot)): &(usize, &(PageId, TaggedSlot))| {
+            slot.block() == first.block().wrapping_add(*i as u32 * blocks)
         };
         let run = pages.iter().enumerate().take_while(follows).count();
         let (now, rest) = bytes.split_at_mut(run * forest.geometry.page_bytes as usize);
-        forest.source.read(offset_of(first.block.get()), now).map_err(io("read"))?;
+        forest.source.read(offset_of(first.block()), now).map_err(io("read"))?;
         for ((id, slot), page) in pages[..run].iter().zip(now.chunks(forest.geometry.page_bytes as usize)) {
-            if crc32c::crc32c(page) != slot.crc.get() {
-                return Err(Fault::Corrupt(format!("page {id} at block {}: checksum does not match", slot.block)));
+            if crc32c::crc32c(page) != slot.crc() {
+                return Err(Fault::Corrupt(format!("page {id} at block {}: checksum does not match", slot.block())));
             }
         }
         (pages, bytes) = (&pages[run..], rest);

@@ -245,4 +245,8 @@ impl Sink for SimDisk {
         disk.synced = true;
         Ok(())
     }
+
+    fn reader(&self) -> io::Result<Arc<dyn ReadAt>> {
+        Ok(Arc::new(self.clone()))
+    }
 }

@@ -2,6 +2,7 @@
 //! those below `HEAD_BYTES` are never mapped.
 
 use std::io;
+use std::sync::Arc;
 
 /// Where a store is read from.
 pub trait ReadAt: Send + Sync {
@@ -38,4 +39,10 @@ pub trait Sink: ReadAt {
     /// # Errors
     /// The system refused. What was written since the last sync is lost or not, and a later sync says nothing about it.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Another handle to read the same file, for as long as somebody wants to.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn reader(&self) -> io::Result<Arc<dyn ReadAt>>;
 }

@@ -3,10 +3,10 @@
 
 use super::fault::{Fault, io};
 use super::folder;
-use super::format::{Geometry, TableEntry, sizes_fit};
+use super::format::{Geometry, Nodes, TableEntry, sizes_fit};
 use super::head::{Head, format, read_head};
 use super::recover::{Base, read_table, recover};
-use super::restored::{Restored, read_epoch};
+use super::restored::{Reading, Restored, read_epoch};
 use super::sink::Sink;
 use super::space::{Blocks, Space};
 use super::sums::Sums;
@@ -223,7 +223,22 @@ impl Store {
     /// `NoEpoch`; `Corrupt`, naming epoch, entry and page; `Io`.
     pub fn read(&self, epoch: u64) -> Result<Restored, StoreError> {
         let entry = find(&self.table, epoch, &self.path)?;
-        read_epoch(self.forest(), entry, &self.sums).map_err(|fault| fault.at(&self.path))
+        read_epoch(self.forest(), entry, Reading::Now(&self.sums)).map_err(|fault| fault.at(&self.path))
+    }
+
+    /// Reads record and page maps of a kept epoch, not its pages: each of these is verified when it is read. The next
+    /// checkpoint must build on this epoch (it is the newest, or see [`Store::base_on`]), or pages that have not been read
+    /// may be written over. In a file of version 1 the pages have no tags, and are read as [`Store::read`] does.
+    ///
+    /// # Errors
+    /// `NoEpoch`; `Corrupt`, naming epoch and entry; `Io`.
+    pub fn restore(&self, epoch: u64) -> Result<Restored, StoreError> {
+        if self.geometry().map_nodes() == Nodes::Plain {
+            return self.read(epoch);
+        }
+        let entry = find(&self.table, epoch, &self.path)?;
+        let file = self.sink.reader().map_err(io("open")).map_err(|fault| fault.at(&self.path))?;
+        read_epoch(self.forest(), entry, Reading::Later(&file, &self.path)).map_err(|fault| fault.at(&self.path))
     }
 
     /// Lets the next checkpoint build on `epoch` instead of the newest one: for a job that was restored from there. No

@@ -1,7 +1,7 @@
 //! Files that are made to hurt: all checksums right, and nothing else. What chance does is in `tests/store_*`.
 
 use super::codec::{decode, encode, encoded_len};
-use super::format::{BlobRef, FANOUT, HEAD_BYTES, META_OFFSETS, MapRef, Meta, Slot, Slots, Superblock, TableEntry};
+use super::format::{BlobRef, HEAD_BYTES, META_OFFSETS, MapRef, Meta, Nodes, Slot, Superblock, TableEntry, TaggedSlot};
 use super::map::PageMap;
 use super::sim::SimDisk;
 use super::space::{Blocks, Claim, Space};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
 fn no_pages() -> FrozenPages {
-    FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true }
+    FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true, tag_of: |_| 0 }
 }
 
 const ID: [u8; 16] = [9; 16];
@@ -41,9 +41,15 @@ impl Forge {
         Slot::new(self.next - 1, crc32c::crc32c(&block))
     }
 
+    /// A node of a page map.
     fn node(&mut self, children: impl Fn(usize) -> Slot) -> Slot {
-        let slots: Slots = std::array::from_fn(children);
-        self.block(slots.as_bytes())
+        self.node_of(Nodes::Tagged, children)
+    }
+
+    fn node_of(&mut self, nodes: Nodes, children: impl Fn(usize) -> Slot) -> Slot {
+        let slots = (0..nodes.fanout() as usize).map(|i| TaggedSlot { slot: children(i), tag: 7.into() });
+        let slots: Vec<_> = slots.collect();
+        self.block(&nodes.block(&slots)[..])
     }
 
     /// A store with one epoch that holds these maps.
@@ -86,6 +92,7 @@ fn map(root: Slot, depth: u32, count: u32, pages: u64) -> MapRef {
 fn assert_corrupt(disk: &SimDisk) {
     let mut store = Store::open_on(Box::new(disk.clone()), options()).unwrap();
     assert!(matches!(store.read(1), Err(StoreError::Corrupt { .. })));
+    assert!(matches!(store.restore(1), Err(StoreError::Corrupt { .. })));
     assert!(matches!(store.base_on(1), Err(StoreError::Corrupt { .. })));
     let reader = Reader::open_on(Box::new(disk.clone())).unwrap();
     assert!(!reader.verify(1).unwrap().damage.is_empty());
@@ -137,9 +144,9 @@ fn ids_far_apart_take_little_memory() {
     let mut below = page;
     for _ in 0..4 {
         let last = below;
-        below = forge.node(|i| if i == FANOUT - 1 { last } else { Slot::default() });
+        below = forge.node(|i| if i == 255 { last } else { Slot::default() });
     }
-    // 512^4 is above u32: the last slot of the top node cannot be a page id.
+    // The last slot of the top node is that of page 256^4 - 1, which no count of 32 bits is above.
     assert_corrupt(&forge.store(&[map(below, 4, u32::MAX, 1)], None));
 }
 
@@ -149,9 +156,9 @@ fn blobs_that_contradict_themselves_are_refused() {
         assert_corrupt(&Forge::new().store(&[], Some(bytes)));
     }
     let mut forge = Forge::new();
-    let mut node = forge.node(|_| Slot::default());
+    let mut node = forge.node_of(Nodes::Plain, |_| Slot::default());
     for _ in 0..3 {
-        node = forge.node(|_| node);
+        node = forge.node_of(Nodes::Plain, |_| node);
     }
     // An epoch table of empty nodes, which a naive walk would visit 512^3 times.
     let disk = forge.finish(BlobRef::new(node, 4, 48));
@@ -160,7 +167,7 @@ fn blobs_that_contradict_themselves_are_refused() {
 
 #[test]
 fn nodes_and_pages_share_the_space_without_meeting() {
-    let geometry = Geometry { page_bytes: 16384, segment_bytes: 65536, segments: 2 };
+    let geometry = Geometry { version: 2, page_bytes: 16384, segment_bytes: 65536, segments: 2 };
     let mut space = Space::new(geometry);
     assert_eq!((space.lacking_frames(8, 0), space.lacking_frames(8, 1), space.lacking_frames(0, 33)), (0, 1, 1));
     let page = space.take_page();
@@ -214,15 +221,15 @@ proptest! {
             proptest::collection::btree_map(0u32..2_000_000, any::<bool>(), 0..60), 1..6,
         ),
     ) {
-        let mut space = Space::new(Geometry { page_bytes: 4096, segment_bytes: 65536, segments: 400 });
-        let mut map = PageMap::default();
+        let mut space = Space::new(Geometry { version: 2, page_bytes: 4096, segment_bytes: 65536, segments: 400 });
+        let mut map = PageMap::new(Nodes::Tagged);
         let mut count = 0;
         for round in rounds {
             let ids: Vec<u32> = round.keys().copied().collect();
             count = ids.last().map_or(count, |last| count.max(last + 1));
             let reserved = map.nodes_touched(&ids, count);
             for (id, set) in round {
-                if set { map.set(id, Slot::new(id + 1, 0)); } else { map.clear(id); }
+                if set { map.set(id, TaggedSlot::new(id + 1, 0, 0)); } else { map.clear(id); }
             }
             let (mut dead, mut out) = (Blocks::default(), Vec::new());
             map.lay_out(&mut space, &mut dead, &mut out);

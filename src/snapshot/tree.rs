@@ -1,12 +1,15 @@
 //! Trees of blocks: reading page maps, reading and laying out blobs. A tree of depth 0 is its only leaf; each level of
-//! nodes above multiplies by [`FANOUT`]. It must not know who keeps a tree, nor write one.
+//! nodes above multiplies by the number of their slots. It must not know who keeps a tree, nor write one.
 
 use super::fault::{Fault, io};
-use super::format::{BLOCK_BYTES, BlobRef, DEPTH_MAX, FANOUT, Geometry, Slot, Slots, offset_of};
+use super::format::{BLOCK_BYTES, BlobRef, DEPTH_MAX, Geometry, MapRef, Nodes, Slot, TaggedSlot, offset_of};
 use super::sink::ReadAt;
 use super::space::Space;
 use std::collections::HashSet;
 use zerocopy::{FromZeros, IntoBytes};
+
+/// Slots in a node of a blob.
+const BLOB_FANOUT: usize = BLOCK_BYTES / size_of::<Slot>();
 
 /// Where in a tree.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +18,14 @@ pub(super) struct At {
     pub depth: u32,
     /// The first leaf below.
     pub first: u64,
+    /// What the nodes are.
+    pub nodes: Nodes,
 }
 
 impl At {
     /// Leaves below.
     pub fn span(self) -> u64 {
-        (FANOUT as u64).pow(self.depth)
+        u64::from(self.nodes.fanout()).pow(self.depth)
     }
 }
 
@@ -29,11 +34,11 @@ pub(super) trait Visit {
     /// A node is about to be read; `false` leaves out what is below it.
     fn enter(&mut self, at: At, block: u32) -> Result<bool, Fault>;
     /// A node has been read and its checksum is right.
-    fn node(&mut self, _at: At, _block: u32, _slots: &Slots) -> Result<(), Fault> {
+    fn node(&mut self, _at: At, _block: u32, _slots: &[TaggedSlot]) -> Result<(), Fault> {
         Ok(())
     }
     /// A leaf, not yet read.
-    fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault>;
+    fn leaf(&mut self, index: u64, slot: TaggedSlot) -> Result<(), Fault>;
     /// A node is damaged; `Ok` goes on beside it.
     fn damaged(&mut self, _at: At, fault: Fault) -> Result<(), Fault> {
         Err(fault)
@@ -48,35 +53,41 @@ pub(super) struct Forest<'a> {
 }
 
 impl Forest<'_> {
-    /// Visits all nodes of a tree before what is below them, and all leaves in their order.
-    pub fn walk(&self, root: Slot, depth: u32, visit: &mut dyn Visit) -> Result<(), Fault> {
+    /// Visits all nodes of a page map before what is below them, and all pages in their order.
+    pub fn walk_map(&self, map: &MapRef, visit: &mut dyn Visit) -> Result<(), Fault> {
+        self.walk(map.root, map.depth.get(), self.geometry.map_nodes(), visit)
+    }
+
+    fn walk(&self, root: Slot, depth: u32, nodes: Nodes, visit: &mut dyn Visit) -> Result<(), Fault> {
         if !root.is_some() {
             return Ok(());
         }
         if depth > DEPTH_MAX {
             return Err(Fault::Corrupt(format!("a tree of depth {depth}")));
         }
-        self.descend(root, At { depth, first: 0 }, visit)
+        let root = TaggedSlot { slot: root, ..TaggedSlot::default() };
+        self.descend(root, At { depth, first: 0, nodes }, visit)
     }
 
-    fn descend(&self, slot: Slot, at: At, visit: &mut dyn Visit) -> Result<(), Fault> {
-        let block = slot.block.get();
+    fn descend(&self, slot: TaggedSlot, at: At, visit: &mut dyn Visit) -> Result<(), Fault> {
+        let block = slot.block();
         if at.depth == 0 {
             return visit.leaf(at.first, slot);
         }
         if !visit.enter(at, block)? {
             return Ok(());
         }
-        let mut slots = [Slot::default(); FANOUT];
-        if let Err(fault) = self.read_block(slot, slots.as_mut_bytes()) {
+        let mut bytes = [0; BLOCK_BYTES];
+        if let Err(fault) = self.read_block(slot.slot, &mut bytes) {
             let place = || format!("map node of level {} for {} to {}", at.depth, at.first, at.first + at.span() - 1);
             return visit.damaged(at, fault.within(place));
         }
+        let slots = at.nodes.parse(&bytes);
         visit.node(at, block, &slots)?;
         for (i, child) in slots.iter().enumerate().filter(|(_, child)| child.is_some()) {
             let depth = at.depth - 1;
-            let first = at.first + i as u64 * At { depth, first: 0 }.span();
-            self.descend(*child, At { depth, first }, visit)?;
+            let first = at.first + i as u64 * At { depth, ..at }.span();
+            self.descend(*child, At { depth, first, ..at }, visit)?;
         }
         Ok(())
     }
@@ -101,7 +112,7 @@ impl Forest<'_> {
             return Err(Fault::Corrupt(format!("{len} bytes, more than the file has")));
         }
         let mut reading = BlobVisit { forest: *self, len, bytes: Vec::new(), seen: HashSet::new(), claim };
-        self.walk(blob.root, blob.depth.get(), &mut reading)?;
+        self.walk(blob.root, blob.depth.get(), Nodes::Plain, &mut reading)?;
         let mut bytes = reading.bytes;
         if (bytes.len() as u64) < len {
             return Err(Fault::Corrupt(format!("{} of {len} bytes", bytes.len())));
@@ -134,14 +145,14 @@ impl Visit for BlobVisit<'_> {
     fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
         self.once(block).map(|()| true)
     }
-    fn leaf(&mut self, index: u64, slot: Slot) -> Result<(), Fault> {
+    fn leaf(&mut self, index: u64, slot: TaggedSlot) -> Result<(), Fault> {
         let at = self.bytes.len();
         if index * BLOCK_BYTES as u64 != at as u64 || at as u64 >= self.len {
             return Err(Fault::Corrupt(format!("block {index} of a blob of {} bytes is out of order", self.len)));
         }
-        self.once(slot.block.get())?;
+        self.once(slot.block())?;
         self.bytes.resize(at + BLOCK_BYTES, 0);
-        self.forest.read_block(slot, &mut self.bytes[at..])
+        self.forest.read_block(slot.slot, &mut self.bytes[at..])
     }
 }
 
@@ -153,7 +164,7 @@ pub(super) fn blob_blocks(bytes: usize) -> u64 {
     let mut level = bytes.div_ceil(BLOCK_BYTES);
     let mut sum = level as u64;
     while level > 1 {
-        level = level.div_ceil(FANOUT);
+        level = level.div_ceil(BLOB_FANOUT);
         sum += level as u64;
     }
     sum
@@ -171,7 +182,7 @@ pub(super) fn lay_out_blob(bytes: &[u8], space: &mut Space, out: &mut Vec<NewBlo
     let mut level: Vec<Slot> = bytes.chunks(BLOCK_BYTES).map(&mut place).collect();
     let mut depth = 0;
     while level.len() > 1 {
-        level = level.chunks(FANOUT).map(|slots| place(slots.as_bytes())).collect();
+        level = level.chunks(BLOB_FANOUT).map(|slots| place(slots.as_bytes())).collect();
         depth += 1;
     }
     BlobRef::new(level.first().copied().unwrap_or_else(Slot::new_zeroed), depth, bytes.len() as u64)

@@ -1,5 +1,6 @@
 //! The table without types: hashes and encoded keys and values, in buckets of pages. It knows no Rust type and no scan.
 
+use super::chain::Chain;
 use super::directory::Directory;
 use super::entry::{ENTRY_BYTES, Entry, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
@@ -145,34 +146,43 @@ impl Buckets {
     }
 
     /// Looks a key up in all pages of its bucket.
-    pub fn locate(&self, hash: u64, key: &[u8]) -> Option<Place> {
-        let mut next = Some(self.directory.bucket_of(hash));
-        while let Some(id) = next {
-            let page = self.pages.read(id);
+    pub fn locate(&self, hash: u64, key: &[u8]) -> Result<Option<Place>, StateError> {
+        let mut chain = Chain::new(&self.pages, self.directory.bucket_of(hash));
+        while let Some((id, page)) = chain.next()? {
+            let mut failed = None;
             let is_key = |slot| {
                 let entry = self.layout.entry(page, slot);
                 match entry.long_key() {
-                    Some(long) => entry.long_key_hash() == Some(hash) && long::equals(&self.pages, long, key),
+                    Some(long) if entry.long_key_hash() == Some(hash) => {
+                        // A look-up that cannot go on stops as one that has found its key.
+                        long::equals(&self.pages, long, key).unwrap_or_else(|error| {
+                            failed = Some(error);
+                            true
+                        })
+                    }
+                    Some(_) => false,
                     None => entry.key == key,
                 }
             };
-            if let Some(slot) = self.layout.shape_of(page).find(page, hash, is_key) {
-                return Some(Place { page: id, slot });
+            let found = self.layout.shape_of(page).find(page, hash, is_key);
+            match (failed, found) {
+                (Some(error), _) => return Err(error),
+                (None, Some(slot)) => return Ok(Some(Place { page: id, slot })),
+                (None, None) => {}
             }
-            next = Head::load(page).next;
         }
-        None
+        Ok(None)
     }
 
     /// The entry at a place.
-    pub fn entry(&self, place: Place) -> Entry<'_> {
-        self.layout.entry(self.pages.read(place.page), place.slot)
+    pub fn entry(&self, place: Place) -> Result<Entry<'_>, StateError> {
+        Ok(self.layout.entry(self.pages.read(place.page)?, place.slot))
     }
 
     /// Puts the encoding of an entry's value into `out`.
     pub fn read_value(&self, place: Place, out: &mut Vec<u8>) -> Result<(), StateError> {
         out.clear();
-        let entry = self.entry(place);
+        let entry = self.entry(place)?;
         match entry.long_value() {
             Some(long) => long::read(&self.pages, long, out),
             None => {
@@ -184,7 +194,7 @@ impl Buckets {
 
     /// Sets the value of a key. If pages run out, nothing has changed.
     pub fn put(&mut self, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
-        self.put_at(self.locate(hash, key), hash, key, value)
+        self.put_at(self.locate(hash, key)?, hash, key, value)
     }
 
     /// The same for a key that is at `place`, or nowhere.
@@ -197,7 +207,9 @@ impl Buckets {
         let mut long = Vec::new();
         let result = self.put_anew(place, hash, key, value, &mut long);
         if result.is_err() {
-            long.into_iter().for_each(|long| long::free(&mut self.pages, long));
+            for made in long {
+                self.free(long::pages_of(&self.pages, made)?);
+            }
         }
         result
     }
@@ -212,7 +224,7 @@ impl Buckets {
             page[at..at + value.len()].copy_from_slice(value);
             return Ok(true);
         };
-        let entry = self.entry(place);
+        let entry = self.entry(place)?;
         let part = match entry.long_value() {
             Some(long) if value.len() > value_bytes_max => long::write(&mut self.pages, Some(long), value)?.part(),
             None if value.len() <= entry.value_room.min(value_bytes_max) => {
@@ -241,7 +253,9 @@ impl Buckets {
         if self.layout == Layout::Heap && key.len() > self.key_bytes_max() {
             entry.flags |= KEY_LONG;
             key_part = match place {
-                Some(place) => self.entry(place).key.try_into().expect("a long key's part"),
+                Some(place) => self.entry(place)?.key.try_into().map_err(|_| {
+                    StateError::corrupt(format!("page {} has a long key that is not marked as one", place.page))
+                })?,
                 None => {
                     let key = long::write(&mut self.pages, None, key)?;
                     long.push(key);
@@ -269,23 +283,29 @@ impl Buckets {
 
     /// Takes out an entry that another one is to replace: a long key stays, a long value goes.
     fn cut_old(&mut self, hash: u64, key: &[u8]) -> Result<(), StateError> {
-        let place = self.locate(hash, key).expect("making room loses no entry");
-        let long_value = self.entry(place).long_value();
+        let place = self.locate(hash, key)?.expect("making room loses no entry");
+        let long_value = self.entry(place)?.long_value();
+        let freed = long_value.map_or(Ok(Vec::new()), |long| long::pages_of(&self.pages, long))?;
         self.layout.cut(self.pages.write(place.page)?, hash, place.slot);
-        if let Some(long) = long_value {
-            long::free(&mut self.pages, long);
-        }
+        self.free(freed);
         Ok(())
+    }
+
+    fn free(&mut self, pages: Vec<PageId>) {
+        pages.into_iter().for_each(|id| self.pages.free(id));
     }
 
     /// Takes an entry out of the table. If pages run out, nothing has changed.
     pub fn remove(&mut self, hash: u64, place: Place) -> Result<(), StateError> {
-        let page = self.pages.write(place.page)?;
-        let entry = self.layout.entry(page, place.slot);
-        let long = [entry.long_key(), entry.long_value()];
-        self.layout.cut(page, hash, place.slot);
-        long.into_iter().flatten().for_each(|long| long::free(&mut self.pages, long));
-        self.len -= 1;
+        let entry = self.entry(place)?;
+        let mut freed = Vec::new();
+        for long in [entry.long_key(), entry.long_value()].into_iter().flatten() {
+            freed.extend(long::pages_of(&self.pages, long)?);
+        }
+        self.layout.cut(self.pages.write(place.page)?, hash, place.slot);
+        self.free(freed);
+        // Saturating: the number comes from a snapshot.
+        self.len = self.len.saturating_sub(1);
         Ok(())
     }
 }

@@ -14,6 +14,9 @@
 //! | 32..64 | zero |
 //!
 //! A page of kind 3 uses kind and next only; its bytes follow.
+//!
+//! A page's *tag*, which the store keeps beside the page's place, is what a directory is made of: kind in the lowest eight
+//! bits, depth in the next eight, and the first 32 bits of the prefix in the highest 32. Bits 16 to 31 are zero.
 
 use crate::page::PageId;
 
@@ -66,6 +69,16 @@ impl Head {
         page[20..24].copy_from_slice(&self.heap_low.to_le_bytes());
         page[24..28].copy_from_slice(&self.heap_dead.to_le_bytes());
         page[28..32].copy_from_slice(&self.long_entries.to_le_bytes());
+    }
+
+    /// The tag of a page with this header. A prefix has at most 32 bits.
+    pub fn tag(&self) -> u64 {
+        u64::from(self.kind) | u64::from(self.depth) << 8 | self.prefix >> 32 << 32
+    }
+
+    /// What a tag says: kind, depth, prefix.
+    pub fn of_tag(tag: u64) -> Self {
+        Self { kind: tag as u8, depth: (tag >> 8) as u8, prefix: tag >> 32 << 32, ..Self::default() }
     }
 
     /// Bytes of the heap that entries use.

@@ -15,19 +15,25 @@
 //!    directory would have in relation to the number of buckets; beyond the cap a bucket grows a chain of pages.
 //! 5. Splitting and compacting build new pages beside the old one, and then replace it: when pages run out half-way,
 //!    nothing has changed.
-//! 6. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
+//! 6. A restored table may lie in its snapshot still: the directory is made of the pages' tags (see `head`), and a page is
+//!    read, and checked so far that nothing can panic or loop on it, when it is first touched.
+//! 7. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
+mod absent;
 mod buckets;
+mod chain;
 mod directory;
 mod entry;
 mod groups;
 mod hash;
 mod head;
+mod kept;
 mod long;
 mod range;
 mod restore;
 mod room;
 mod root;
+mod sane;
 mod scan;
 mod table;
 #[cfg(test)]
@@ -37,6 +43,6 @@ mod value;
 pub use crate::error::StateError;
 pub use hash::{HASH_NAME, Hasher};
 pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
-pub use restore::Part;
+pub use restore::{Part, PartPages};
 pub use table::Table;
 pub use value::Value;

@@ -2,28 +2,38 @@
 //! checksums, but it is checked again so far that nothing behind this door can panic or loop on it.
 
 use super::buckets::{Buckets, Layout};
+use super::chain::{Chain, Source};
 use super::directory::{DEPTH_MAX, Directory};
-use super::entry::{ENTRY_BYTES, Entry, KEY_LONG, LongRef, VALUE_LONG};
-use super::groups::Shape;
-use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG, u16_at};
-use super::long::{self, Source};
+use super::entry::Entry;
+use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG};
 use super::room::Region;
 use super::root::Root;
+use super::sane::page_is_sane;
 use super::scan::{whole_key, whole_value};
 use super::{Hasher, StateError};
-use crate::page::{PageId, Pages, Pool};
+use crate::page::{PageId, PageSource, Pages, Pool};
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Page ids are below this: a wrong one must not make a huge side table.
-const IDS_MAX: PageId = 1 << 28;
+pub(super) const IDS_MAX: PageId = 1 << 28;
 
 /// What one task's table has left in a snapshot.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Part<'a> {
     /// Its root.
     pub root: &'a [u8],
     /// All its pages.
-    pub pages: Vec<(PageId, &'a [u8])>,
+    pub pages: PartPages<'a>,
+}
+
+/// The pages of a part.
+#[derive(Clone)]
+pub enum PartPages<'a> {
+    /// Their bytes.
+    Here(Vec<(PageId, &'a [u8])>),
+    /// They stay where they are until they are needed. Only for a table that is to have just the range of the part.
+    Absent(Arc<dyn PageSource>),
 }
 
 /// A part whose structure has been checked.
@@ -36,8 +46,8 @@ struct Checked<'a> {
 }
 
 impl Source for Checked<'_> {
-    fn page(&self, id: PageId) -> Option<&[u8]> {
-        self.pages.get(&id).copied()
+    fn page(&self, id: PageId) -> Result<Option<&[u8]>, StateError> {
+        Ok(self.pages.get(&id).copied())
     }
 }
 
@@ -50,7 +60,7 @@ impl Buckets {
         value_bytes: Option<usize>,
         parts: &[Part<'_>],
     ) -> Result<Self, StateError> {
-        let mut checked = Vec::new();
+        let mut ours = Vec::new();
         for part in parts {
             let root = Root::decode(part.root)?;
             if (root.key_bytes, root.value_bytes, root.seed) != (key_bytes, value_bytes, self.hasher.seed()) {
@@ -65,36 +75,49 @@ impl Buckets {
                 return Err(StateError::Mismatch { what });
             }
             if root.range.meets(&self.range) {
-                checked.push(Checked::new(root, part, self.hasher)?);
+                ours.push((root, &part.pages));
             }
         }
-        match checked.as_slice() {
-            [part] if part.root.range == self.range && part.root.page_bytes as usize == pool.page_bytes() => {
-                self.adopt(pool, part)?;
+        let fits = |root: &Root| root.range == self.range && root.page_bytes as usize == pool.page_bytes();
+        match ours.as_slice() {
+            [(root, PartPages::Absent(source))] if fits(root) => self.adopt_absent(pool, root, source)?,
+            [(root, PartPages::Here(pages))] if fits(root) => {
+                self.adopt(pool, &Checked::new(*root, pages, self.hasher)?)?;
             }
-            parts => self.deal_out(parts)?,
+            parts => {
+                let parts = parts.iter().map(|(root, pages)| Checked::all_here(*root, pages, self.hasher));
+                self.deal_out(&parts.collect::<Result<Vec<_>, _>>()?)?;
+            }
         }
         Ok(self)
     }
 
     /// Takes a part as it is.
     fn adopt(&mut self, pool: &Pool, part: &Checked<'_>) -> Result<(), StateError> {
-        self.buckets = part.buckets.len() as u64;
-        for &id in &part.buckets {
-            let head = Head::load(part.pages[&id]);
-            if !Directory::admits(self.range, u32::from(head.depth), self.buckets) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix of {} bits", head.depth)));
-            }
-            if !self.directory.point(head.prefix, u32::from(head.depth), id) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
-            }
-        }
-        if let Some((prefix, depth)) = self.directory.holes().first() {
-            return Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")));
-        }
+        let buckets: Vec<_> = part.buckets.iter().map(|&id| (id, part.region(id))).collect();
+        self.adopt_directory(&buckets)?;
         self.pages = Pages::restore(pool, part.pages.iter().map(|(&id, &bytes)| (id, bytes)))?;
         self.len = part.root.len;
         Ok(())
+    }
+
+    /// Makes the directory of these buckets and no others.
+    pub fn adopt_directory(&mut self, buckets: &[(PageId, Region)]) -> Result<(), StateError> {
+        self.buckets = buckets.len() as u64;
+        for &(id, Region { prefix, depth }) in buckets {
+            if !Directory::admits(self.range, depth, self.buckets) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
+            }
+            if !self.directory.point(prefix, depth, id) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
+            }
+        }
+        match self.directory.holes().first() {
+            Some((prefix, depth)) => {
+                Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Copies what of the parts lies in the table's range: page by page where a page lies in it wholly and can be copied
@@ -147,8 +170,9 @@ impl Buckets {
     /// Copies the entries of a bucket that are ours.
     fn deal_out_entries(&mut self, part: &Checked<'_>, bucket: PageId) -> Result<(), StateError> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        for id in long::chain(part, bucket) {
-            for entry in part.layout.entries(part.pages[&id]) {
+        let mut chain = Chain::new(part, bucket);
+        while let Some((_, page)) = chain.next()? {
+            for entry in part.layout.entries(page) {
                 let hash = self.hash_of(&entry);
                 if self.range.contains(hash) {
                     let key = whole_key(part, &entry, &mut key)?;
@@ -161,17 +185,26 @@ impl Buckets {
 }
 
 impl<'a> Checked<'a> {
+    fn all_here(root: Root, pages: &PartPages<'a>, hasher: Hasher) -> Result<Self, StateError> {
+        match pages {
+            PartPages::Here(pages) => Self::new(root, pages, hasher),
+            PartPages::Absent(_) => {
+                Err(StateError::corrupt(format!("a root of the hashes {:?}, which are not the task's", root.range)))
+            }
+        }
+    }
+
     /// Every page is reached exactly once, from the buckets; every offset lies within its page; every entry belongs to
     /// its bucket; and there are as many entries as the root says.
-    fn new(root: Root, part: &Part<'a>, hasher: Hasher) -> Result<Self, StateError> {
+    fn new(root: Root, from: &[(PageId, &'a [u8])], hasher: Hasher) -> Result<Self, StateError> {
         let layout = Layout::of(root.page_bytes as usize, root.key_bytes, root.value_bytes);
-        let mut pages = HashMap::with_capacity(part.pages.len());
-        for &(id, page) in &part.pages {
+        let mut pages = HashMap::with_capacity(from.len());
+        for &(id, page) in from {
             if id >= IDS_MAX || page.len() != root.page_bytes as usize || pages.insert(id, page).is_some() {
                 return Err(StateError::corrupt(format!("page {id} has a wrong size or id, or is there twice")));
             }
         }
-        let mut buckets: Vec<_> = part.pages.iter().filter(|(_, page)| page[0] == BUCKET).map(|&(id, _)| id).collect();
+        let mut buckets: Vec<_> = from.iter().filter(|(_, page)| page[0] == BUCKET).map(|&(id, _)| id).collect();
         buckets.sort_by_key(|id| Head::load(pages[id]).prefix);
         let this = Self { root, layout, pages, buckets };
         let mut seen = HashSet::with_capacity(this.pages.len());
@@ -200,10 +233,7 @@ impl<'a> Checked<'a> {
     /// Checks all pages of a bucket, and says how many entries they have.
     fn check_bucket(&self, bucket: PageId, hasher: Hasher, seen: &mut HashSet<PageId>) -> Result<u64, StateError> {
         let region = self.region(bucket);
-        let is_sane = region.depth <= DEPTH_MAX
-            && region.hashes().start == region.prefix
-            && region.hashes().meets(&self.root.range);
-        if !is_sane {
+        if !region.is_within(&self.root.range) {
             return Err(StateError::corrupt(format!("page {bucket} has a prefix that cannot be: {region:?}")));
         }
         let mut count = 0;
@@ -230,21 +260,10 @@ impl<'a> Checked<'a> {
 
     /// Whether all that a page's header and slots refer to lies within it.
     fn check_page(&self, id: PageId, page: &[u8]) -> Result<(), StateError> {
-        let head = Head::load(page);
-        let shape = self.layout.shape_of(page);
-        let taken = shape.is_within(page.len()).then(|| shape.taken(page).count());
-        let mut is_sane = taken == Some(head.count as usize);
-        match self.layout {
-            Layout::Fixed { key_bytes, value_bytes } => {
-                is_sane &= shape == Shape::filling(page.len(), key_bytes + value_bytes);
-            }
-            Layout::Heap => is_sane = is_sane && heap_is_sane(page, &head, shape),
+        if page_is_sane(self.layout, page) {
+            return Ok(());
         }
-        if is_sane {
-            Ok(())
-        } else {
-            Err(StateError::corrupt(format!("page {id} has a header that cannot be: {head:?}")))
-        }
+        Err(StateError::corrupt(format!("page {id} has a header that cannot be: {:?}", Head::load(page))))
     }
 
     /// Whether an entry belongs to its bucket, and its long parts are there.
@@ -275,32 +294,4 @@ impl<'a> Checked<'a> {
         }
         Ok(())
     }
-}
-
-/// Whether all entries of a page lie within its heap, and add up to what the header says.
-fn heap_is_sane(page: &[u8], head: &Head, shape: Shape) -> bool {
-    let low = head.heap_low as usize;
-    if low < shape.end() || low > page.len() {
-        return false;
-    }
-    let (mut used, mut long_entries) = (head.heap_dead as usize, 0);
-    for slot in shape.taken(page) {
-        let at = usize::from(u16_at(page, slot));
-        if at < low || at + ENTRY_BYTES > page.len() {
-            return false;
-        }
-        let [key, value, room] = [0, 2, 4].map(|field| usize::from(u16_at(page, at + field)));
-        let flags = u16_at(page, at + 6);
-        let is_sane = at + ENTRY_BYTES + key + room <= page.len()
-            && value <= room
-            && flags <= KEY_LONG | VALUE_LONG
-            && (flags & KEY_LONG == 0 || key == LongRef::KEY_BYTES)
-            && (flags & VALUE_LONG == 0 || value == LongRef::VALUE_BYTES);
-        if !is_sane {
-            return false;
-        }
-        used += ENTRY_BYTES + key + room;
-        long_entries += u32::from(flags != 0);
-    }
-    used == page.len() - low && long_entries == head.long_entries
 }

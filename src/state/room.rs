@@ -1,11 +1,12 @@
 //! Making room in a bucket: compacting, splitting, chaining (rules 4 and 5 at the head of the room).
 
 use super::buckets::{Buckets, Layout, groups_for};
-use super::directory::Directory;
+use super::chain::{Chain, chain};
+use super::directory::{DEPTH_MAX, Directory};
 use super::entry::Entry;
 use super::groups::Shape;
 use super::head::{BUCKET, CHAINED, Head};
-use super::{HashRange, StateError, long};
+use super::{HashRange, StateError};
 use crate::page::PageId;
 
 /// What the pages of a bucket hold.
@@ -28,6 +29,11 @@ impl Region {
         HashRange::of_prefix(self.prefix, self.depth)
     }
 
+    /// Whether there can be a bucket of it in a table of this range.
+    pub fn is_within(self, range: &HashRange) -> bool {
+        self.depth <= DEPTH_MAX && self.hashes().start == self.prefix && self.hashes().meets(range)
+    }
+
     fn halves(self) -> [Self; 2] {
         let depth = self.depth + 1;
         [Self { depth, ..self }, Self { prefix: self.prefix | 1 << (64 - depth), depth }]
@@ -39,24 +45,29 @@ impl Buckets {
     pub fn ensure_room(&mut self, hash: u64, bytes: usize) -> Result<PageId, StateError> {
         loop {
             let bucket = self.directory.bucket_of(hash);
-            let mut next = Some(bucket);
-            while let Some(id) = next {
-                let page = self.pages.read(id);
-                if self.layout.has_room(page, bytes) {
-                    self.pages.write(id)?;
-                    return Ok(id);
-                }
-                next = Head::load(page).next;
+            if let Some(id) = self.page_with_room(bucket, bytes)? {
+                self.pages.write(id)?;
+                return Ok(id);
             }
             self.make_room(bucket, bytes)?;
         }
     }
 
+    fn page_with_room(&self, bucket: PageId, bytes: usize) -> Result<Option<PageId>, StateError> {
+        let mut chain = Chain::new(&self.pages, bucket);
+        while let Some((id, page)) = chain.next()? {
+            if self.layout.has_room(page, bytes) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
     fn make_room(&mut self, bucket: PageId, bytes: usize) -> Result<(), StateError> {
-        let head = Head::load(self.pages.read(bucket));
+        let head = Head::load(self.pages.read(bucket)?);
         let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
-        let chain = long::chain(&self.pages, bucket);
-        let load = self.load(&chain);
+        let chain = chain(&self.pages, bucket)?;
+        let load = self.load(&chain)?;
         let groups = self.groups_for(load.count + 1, load.heap_live + bytes);
         if self.is_worth_compacting(chain.len(), load, bytes, groups) {
             return self.rebuild(&chain, &[region], groups);
@@ -69,17 +80,17 @@ impl Buckets {
         self.chain_on(chain[chain.len() - 1], region, groups).map(|_| ())
     }
 
-    fn load(&self, chain: &[PageId]) -> Load {
+    fn load(&self, chain: &[PageId]) -> Result<Load, StateError> {
         let mut load = Load::default();
         for &id in chain {
-            let head = Head::load(self.pages.read(id));
+            let head = Head::load(self.pages.read(id)?);
             load.count += head.count as usize;
             if self.layout == Layout::Heap {
                 load.heap_live += head.heap_live(self.pages.page_bytes());
                 load.heap_dead += head.heap_dead as usize;
             }
         }
-        load
+        Ok(load)
     }
 
     fn groups_for(&self, count: usize, heap_bytes: usize) -> usize {
@@ -163,12 +174,12 @@ impl Buckets {
         let mut copy = std::mem::take(&mut self.copy);
         for &id in old {
             copy.clear();
-            copy.extend_from_slice(self.pages.read(id));
+            copy.extend_from_slice(self.pages.read(id)?);
             for entry in self.layout.entries(&copy) {
                 let entry = Entry { value_room: entry.value.len(), ..entry };
                 let hash = self.hash_of(&entry);
                 let half = usize::from(regions.len() > 1 && hash >> (64 - regions[0].depth) & 1 == 1);
-                if !self.layout.has_room(self.pages.read(tails[half]), entry.bytes()) {
+                if !self.layout.has_room(self.pages.read(tails[half])?, entry.bytes()) {
                     tails[half] = self.chain_on(tails[half], regions[half], groups)?;
                     made.push(tails[half]);
                 }

@@ -2,6 +2,7 @@
 //! again after a restore, at any parallelism.
 
 use super::buckets::Buckets;
+use super::chain::{Chain, Source};
 use super::entry::Entry;
 use super::head::Head;
 use super::room::Region;
@@ -17,10 +18,11 @@ impl Buckets {
         mut each: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>,
     ) -> Result<Option<u64>, E> {
         let bucket = self.directory.bucket_of(from);
-        let head = Head::load(self.pages.read(bucket));
+        let head = Head::load(self.pages.read(bucket).map_err(StateError::from)?);
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        for id in long::chain(&self.pages, bucket) {
-            for entry in self.layout.entries(self.pages.read(id)) {
+        let mut chain = Chain::new(&self.pages, bucket);
+        while let Some((_, page)) = chain.next()? {
+            for entry in self.layout.entries(page) {
                 let hash = self.hash_of(&entry);
                 if hash >= from {
                     each(
@@ -38,7 +40,7 @@ impl Buckets {
 
 /// An entry's key, put together in `scratch` if it is long.
 pub(super) fn whole_key<'a>(
-    source: &impl long::Source,
+    source: &impl Source,
     entry: &Entry<'a>,
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], StateError> {
@@ -47,7 +49,7 @@ pub(super) fn whole_key<'a>(
 
 /// An entry's value, put together in `scratch` if it is long.
 pub(super) fn whole_value<'a>(
-    source: &impl long::Source,
+    source: &impl Source,
     entry: &Entry<'a>,
     scratch: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], StateError> {
@@ -55,7 +57,7 @@ pub(super) fn whole_value<'a>(
 }
 
 fn whole<'a>(
-    source: &impl long::Source,
+    source: &impl Source,
     long: Option<super::entry::LongRef>,
     part: &'a [u8],
     scratch: &'a mut Vec<u8>,

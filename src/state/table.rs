@@ -10,9 +10,8 @@ use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
 use super::head::u16_at;
 use super::restore::Part;
-use super::root::Root;
 use super::{HashRange, Hasher, StateError};
-use crate::page::{FrozenPages, Pages, Pool};
+use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -53,8 +52,9 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     /// The table of a task, out of what the tasks of a snapshot have left; parts whose range does not meet `range` are
-    /// left out. A single part of the same range is taken as it is, under its old page ids, and none of it is dirty. From
-    /// any others the table is built anew, and everything is dirty.
+    /// left out. A single part of the same range is taken as it is, under its old page ids, and none of it is dirty; its
+    /// pages may be absent, and are read and checked one by one when they are first touched. From any others the table is
+    /// built anew, and everything is dirty.
     ///
     /// # Errors
     /// A part is corrupt, or of a table with other types or another hasher; or the pool is exhausted.
@@ -214,7 +214,7 @@ impl<K: Record, V: Record> Table<K, V> {
         if entry.flags & VALUE_LONG != 0 {
             return self.update_elsewhere(hash, key, init, f);
         }
-        if V::WIDTH.is_some() {
+        if V::WIDTH == Some(entry.value.len()) {
             let at = usize::from(u16_at(page, slot)) + super::entry::ENTRY_BYTES + key.len();
             return change(&mut page[at..at + Self::VALUE_BYTES], f);
         }
@@ -241,7 +241,7 @@ impl<K: Record, V: Record> Table<K, V> {
         init: impl FnOnce() -> V,
         f: impl FnOnce(&mut V) -> R,
     ) -> Result<R, StateError> {
-        let place = self.buckets.locate(hash, key);
+        let place = self.buckets.locate(hash, key)?;
         let mut value = match place {
             Some(place) => {
                 self.buckets.read_value(place, &mut self.value)?;
@@ -317,7 +317,7 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn get(&self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key) else { return Ok(None) };
+        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
         self.read(place).map(Some)
     }
 
@@ -329,50 +329,26 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn remove(&mut self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key) else { return Ok(None) };
+        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
         let value = self.read(place)?;
         self.buckets.remove(hash, place)?;
         Ok(Some(value))
     }
 
-    fn locate(&self, hash: u64, key: &K) -> Option<Place> {
+    fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
         let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
         key.encode(&mut bytes);
         self.buckets.locate(hash, &bytes)
     }
 
     fn read(&self, place: Place) -> Result<V, StateError> {
-        let entry = self.buckets.entry(place);
+        let entry = self.buckets.entry(place)?;
         if entry.flags & VALUE_LONG == 0 {
             return Ok(V::decode(&mut { entry.value })?);
         }
         let mut bytes = Vec::new();
         self.buckets.read_value(place, &mut bytes)?;
         Ok(V::decode(&mut bytes.as_slice())?)
-    }
-
-    /// Hands over a root and all pages that changed since the last durable freeze. An earlier freeze that is still
-    /// undecided counts as given up. The cost does not depend on the size of the table.
-    pub fn freeze(&mut self) -> (Vec<u8>, FrozenPages) {
-        let root = Root {
-            page_bytes: self.buckets.pages.page_bytes() as u32,
-            seed: self.buckets.hasher.seed(),
-            range: self.buckets.range,
-            len: self.buckets.len,
-            key_bytes: K::WIDTH,
-            value_bytes: V::WIDTH,
-        };
-        (root.encode(), self.buckets.pages.freeze())
-    }
-
-    /// The last freeze has become durable.
-    pub fn durable(&mut self) {
-        self.buckets.pages.durable();
-    }
-
-    /// The last freeze was given up: its pages are dirty again.
-    pub fn abandon(&mut self) {
-        self.buckets.pages.abandon();
     }
 }
 

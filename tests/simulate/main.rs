@@ -16,7 +16,7 @@ use snapring::clock::Clock;
 use snapring::connector::Memory;
 use snapring::error::{Cause, Error};
 use snapring::operator::Progress;
-use snapring::runtime::{Checkpoints, Config, Local, Pending, Restart, StageConfig};
+use snapring::runtime::{Checkpoints, Config, Hydrate, Local, Pending, Restart, StageConfig};
 use snapring::snapshot::sim::{Incident, SimDisk};
 use snapring::snapshot::{Store, StoreOptions};
 use std::panic::AssertUnwindSafe;
@@ -71,6 +71,9 @@ impl World {
             0 => Checkpoints::on_demand(),
             _ => Checkpoints::every(Duration::from_nanos(random.between(50, 3000))),
         };
+        // Mostly nothing but the page map is read at a restore, and what no record needs before the next crash never is.
+        let hydrate = if random.one_in(2) { Hydrate::OnTouch } else { Hydrate::Background };
+        let checkpoints = checkpoints.hydrate(hydrate).verify_on_restore(random.one_in(5));
         let timeout = if random.one_in(3) { random.between(20, 400) } else { u64::MAX };
         let pauses = [random.below(50), random.below(500)].map(Duration::from_nanos);
         let config = Config::new()

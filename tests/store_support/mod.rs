@@ -46,6 +46,11 @@ pub fn frozen(bytes: &[u8]) -> FrozenPage {
     pages.freeze().changed.pop().unwrap().1
 }
 
+/// The tag of a [`page`]: not zero, and it follows from the bytes.
+pub fn tag_of(page: &[u8]) -> u64 {
+    !written_in(page)
+}
+
 /// The epoch in which a [`page`] was written.
 pub fn written_in(page: &[u8]) -> u64 {
     u64::from_le_bytes(page[..8].try_into().unwrap())
@@ -54,7 +59,7 @@ pub fn written_in(page: &[u8]) -> u64 {
 /// A checkpoint of one state.
 pub fn entry(epoch: u64, changed: &[PageId], count: u32, full: bool) -> Checkpoint {
     let changed = changed.iter().map(|id| (*id, page(epoch, *id, PAGE_BYTES))).collect();
-    let pages = FrozenPages { changed, freed: Vec::new(), page_bytes: PAGE_BYTES, count, full };
+    let pages = FrozenPages { changed, freed: Vec::new(), page_bytes: PAGE_BYTES, count, full, tag_of };
     Checkpoint { epoch, header: format!("header {epoch}").into_bytes(), entries: vec![named("count", 0, epoch, pages)] }
 }
 
@@ -139,8 +144,14 @@ impl Model {
             };
             let changed = ids.into_iter().map(|id| (id, page(state.pages[&id], id, self.page_bytes))).collect();
             let freed = state.freed.iter().copied().collect();
-            let pages =
-                FrozenPages { changed, freed, page_bytes: self.page_bytes, count: state.count, full: !state.durable };
+            let pages = FrozenPages {
+                changed,
+                freed,
+                page_bytes: self.page_bytes,
+                count: state.count,
+                full: !state.durable,
+                tag_of,
+            };
             named(operator, *task, self.epoch, pages)
         };
         Checkpoint {
@@ -180,7 +191,10 @@ impl Model {
         for info in store.epochs() {
             let restored = store.read(info.epoch).unwrap();
             self.check_restored(&restored);
-            assert_eq!(info.pages, restored.entries.iter().map(|entry| entry.pages().len() as u64).sum::<u64>());
+            assert_eq!(
+                info.pages,
+                restored.entries.iter().map(|entry| entry.pages().unwrap().len() as u64).sum::<u64>()
+            );
         }
     }
 
@@ -193,10 +207,10 @@ impl Model {
             assert_eq!((&entry.operator, entry.task, entry.tasks), (operator, *task, 2));
             assert_eq!(entry.root, format!("root {operator} {task} {epoch}").into_bytes());
             assert_eq!(entry.page_count, state.count);
-            let found: Vec<(PageId, u64)> = entry.pages().map(|(id, bytes)| (id, written_in(bytes))).collect();
+            let found: Vec<(PageId, u64)> = entry.pages().unwrap().map(|(id, bytes)| (id, written_in(bytes))).collect();
             let meant: Vec<(PageId, u64)> = state.pages.iter().map(|(id, epoch)| (*id, *epoch)).collect();
             assert_eq!(found, meant, "epoch {epoch}, {operator} {task}");
-            for (id, bytes) in entry.pages() {
+            for (id, bytes) in entry.pages().unwrap() {
                 assert!(*bytes == *page(written_in(bytes), id, self.page_bytes));
             }
         }

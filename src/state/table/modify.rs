@@ -49,7 +49,7 @@ impl<K: Record, V: Record> Table<K, V> {
     ) -> Result<R, E> {
         let shape = self.shape();
         let bucket = self.buckets.directory.bucket_of(hash);
-        let page = self.buckets.pages.read(bucket);
+        let page = self.buckets.pages.read(bucket).map_err(StateError::from)?;
         let is_key = |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES];
         let Some(slot) = shape.find(page, hash, is_key) else {
             return self.modify_heap(hash, key, f);
@@ -77,7 +77,7 @@ impl<K: Record, V: Record> Table<K, V> {
         key: &[u8],
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let place = self.buckets.locate(hash, key);
+        let place = self.buckets.locate(hash, key)?;
         let there = match place {
             Some(place) => {
                 self.buckets.read_value(place, &mut self.value)?;

@@ -1,12 +1,13 @@
 //! Random operations on the tables of an operator, with freezes that become durable or not, and restores at the same and
 //! at other parallelisms, against a plain map and plain copies of it.
 
-use crate::page::{FrozenPages, PageId, Pool};
+use crate::page::{FrozenPages, PageError, PageId, PageSource, Pool};
 use crate::record::Record;
-use crate::state::{Hasher, Part, StateError, Table, range_of, task_of};
+use crate::state::{HashRange, Hasher, Part, PartPages, StateError, Table, range_of, task_of};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Keys and values out of small numbers.
 pub(super) trait Make: Record + Clone + Debug + PartialEq {
@@ -72,6 +73,10 @@ enum Op {
     Abandon,
     DropOldest,
     Restore(u32),
+    /// At the old parallelism, all pages absent.
+    RestoreAbsent,
+    Hydrate(u32),
+    Renew,
     Scan,
 }
 
@@ -86,6 +91,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Abandon),
         1 => Just(Op::DropOldest),
         1 => (1..8u32).prop_map(Op::Restore),
+        2 => Just(Op::RestoreAbsent),
+        2 => (1..9u32).prop_map(Op::Hydrate),
+        1 => Just(Op::Renew),
         1 => Just(Op::Scan),
     ]
 }
@@ -146,6 +154,17 @@ impl<K: Make, V: Make> World<K, V> {
                 self.held.remove(0);
             }
             Op::Restore(tasks) => self.restore(tasks),
+            Op::RestoreAbsent => self.restore_absent(),
+            Op::Renew => {
+                self.tables.iter_mut().try_for_each(Table::renew).unwrap();
+                (self.durable, self.undecided) = (None, None);
+            }
+            Op::Hydrate(pages) => {
+                for table in &mut self.tables {
+                    let done = table.hydrate(pages).unwrap();
+                    prop_assert_eq!(done, table.absent_pages() == 0);
+                }
+            }
             _ => self.check_all()?,
         }
         Ok(())
@@ -221,6 +240,15 @@ impl<K: Make, V: Make> World<K, V> {
         }
     }
 
+    fn restore_absent(&mut self) {
+        let Some((stored, model)) = &self.durable else { return };
+        let tasks = stored.len() as u32;
+        let restored =
+            |(task, bytes): (usize, &Bytes)| absent(&self.pool, self.hasher, range_of(task as u32, tasks), bytes);
+        self.tables = stored.iter().enumerate().map(restored).collect::<Result<_, _>>().unwrap();
+        (self.model, self.undecided) = (model.clone(), None);
+    }
+
     fn check_frozen(&self) -> Result<(), TestCaseError> {
         for (bytes, frozen) in &self.held {
             let pages = frozen.iter().flat_map(|frozen| &frozen.changed);
@@ -256,9 +284,45 @@ impl<K: Make, V: Make> World<K, V> {
     }
 }
 
+/// Pages as a store has them: with the tags that go with them.
+pub(super) struct Stored {
+    pub pages: BTreeMap<PageId, Vec<u8>>,
+    pub tags: BTreeMap<PageId, u64>,
+}
+
+impl Stored {
+    pub fn new(pages: &BTreeMap<PageId, Vec<u8>>) -> Self {
+        let tags = pages.iter().map(|(&id, page)| (id, crate::state::head::Head::load(page).tag())).collect();
+        Self { pages: pages.clone(), tags }
+    }
+}
+
+impl PageSource for Stored {
+    fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
+        Box::new(self.tags.iter().map(|(&id, &tag)| (id, tag)))
+    }
+    fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError> {
+        into.copy_from_slice(&self.pages[&id]);
+        Ok(self.tags[&id])
+    }
+    fn name(&self, id: PageId) -> String {
+        format!("the test's page {id}")
+    }
+}
+
+/// A table of which nothing has been read but its root and the tags of its pages.
+pub(super) fn absent<K: Record, V: Record>(
+    pool: &Pool,
+    hasher: Hasher,
+    range: HashRange,
+    (root, pages): &Bytes,
+) -> Result<Table<K, V>, StateError> {
+    Table::restore(pool, hasher, range, &[Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) }])
+}
+
 /// A stored table as `restore` wants it.
 pub(super) fn part((root, pages): &Bytes) -> Part<'_> {
-    Part { root, pages: pages.iter().map(|(&id, page)| (id, page.as_slice())).collect() }
+    Part { root, pages: PartPages::Here(pages.iter().map(|(&id, page)| (id, page.as_slice())).collect()) }
 }
 
 fn run<K: Make, V: Make>(page_bytes: usize, mask: u64, tasks: u32, ops: Vec<Op>) -> Result<(), TestCaseError> {

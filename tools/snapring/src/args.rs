@@ -106,6 +106,10 @@ pub struct RunArgs {
     #[arg(long, requires = "state")]
     pub durability: Option<Durability>,
 
+    /// Read and check all state before going on from a checkpoint, instead of each page when it is first needed
+    #[arg(long, requires = "state")]
+    pub verify: bool,
+
     /// keyed-count: different keys [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub keys: Option<u64>,

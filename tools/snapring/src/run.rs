@@ -112,7 +112,8 @@ fn config(args: &RunArgs) -> Config {
         config = config.rate_per_s(rate);
     }
     let Some(state) = &args.state else { return config };
-    let mut checkpoints = Checkpoints::every(args.checkpoint_interval.unwrap_or(Duration::from_secs(1))).to(state);
+    let interval = args.checkpoint_interval.unwrap_or(Duration::from_secs(1));
+    let mut checkpoints = Checkpoints::every(interval).to(state).verify_on_restore(args.verify);
     if let Some(keep) = args.keep {
         checkpoints = checkpoints.keep(keep);
     }

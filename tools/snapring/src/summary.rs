@@ -66,6 +66,7 @@ impl Report<'_> {
             "epochs": summary.checkpoints,
             "bytes": summary.checkpoint_bytes,
             "start_to_first_record_ns": self.start_to_first_record_ns(),
+            "resident_bytes_at_first_record": summary.resident_bytes_at_first_record,
             "last_epoch": summary.last_epoch,
             "restored_epoch": summary.restored_epoch,
             "finished_before": summary.finished_before,

@@ -5,6 +5,7 @@ mod bad_input;
 mod inspect;
 mod kill;
 mod plain;
+mod restore;
 mod results;
 mod resume;
 mod signals;

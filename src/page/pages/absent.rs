@@ -1,0 +1,86 @@
+//! Pages that are still where their source has them (rule 7 of the room).
+
+#![allow(unsafe_code)]
+
+use super::{NEVER, Pages, SOURCE, not_allocated};
+use crate::page::buffer::Buffer;
+use crate::page::list::IdList;
+use crate::page::{FrozenPage, PageError, PageId, PageSource, Pool};
+use std::sync::Arc;
+
+impl Pages {
+    /// The pages of a durable freeze without reading any: all are absent, none is dirty.
+    ///
+    /// # Panics
+    /// The source names an id twice.
+    pub fn restore_absent(pool: &Pool, source: Arc<dyn PageSource>) -> Self {
+        let mut this = Self::new(pool);
+        this.any_durable = true;
+        for (id, _) in source.pages() {
+            let before = std::mem::replace(&mut this.restored(id).epoch, SOURCE);
+            assert!(before == NEVER, "page {id} comes twice");
+            *this.absent.get_mut() += 1;
+        }
+        this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
+        this.source = Some(source);
+        this
+    }
+
+    /// Brings an absent page in.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fetch(&self, id: PageId) -> Result<&Buffer, PageError> {
+        let entry = &self.entries[id as usize];
+        let Some(source) = self.source.as_ref().filter(|_| entry.is_absent()) else { not_allocated(id) };
+        let mut buffer = self.pool.take()?;
+        buffer.zero();
+        // SAFETY: the length is that of our pool, all bytes are zero, and nobody else has a handle yet.
+        source.read(id, unsafe { buffer.bytes_mut(self.page_bytes) })?;
+        self.absent.set(self.absent.get() - 1);
+        Ok(entry.buffer.get_or_init(|| buffer))
+    }
+
+    /// Brings in up to `pages` absent pages. True if none is left: then the source is let go of.
+    ///
+    /// # Errors
+    /// As for [`Pages::read`]; other pages are as they were.
+    pub fn hydrate(&mut self, pages: u32) -> Result<bool, PageError> {
+        let mut left = pages;
+        while left > 0 && self.absent.get() > 0 {
+            if self.entries[self.hydrated_to as usize].is_absent() {
+                self.fetch(self.hydrated_to)?;
+                left -= 1;
+            }
+            self.hydrated_to += 1;
+        }
+        if self.absent.get() == 0 {
+            self.source = None;
+        }
+        Ok(self.source.is_none())
+    }
+
+    /// How many pages are absent.
+    pub fn absent(&self) -> u32 {
+        self.absent.get()
+    }
+
+    /// Nothing counts as durable any more: the next freeze hands over all there is. For a store that begins a new file, where
+    /// nothing is to build on. All absent pages are brought in first.
+    ///
+    /// # Errors
+    /// As for [`Pages::read`]; what is durable is as it was.
+    pub fn renew(&mut self) -> Result<(), PageError> {
+        self.hydrate(u32::MAX)?;
+        self.abandon();
+        for (id, entry) in (0..).zip(&mut self.entries) {
+            if let Some(buffer) = entry.buffer.get()
+                && !self.dirty.contains(id, entry.place)
+            {
+                self.handles.push((id, FrozenPage::new(buffer.share())));
+                entry.place = self.dirty.push(id);
+            }
+        }
+        (self.freed, self.any_durable) = (IdList::default(), false);
+        Ok(())
+    }
+}

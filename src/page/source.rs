@@ -1,0 +1,18 @@
+//! Where absent pages are: what a set of pages asks for one when it is touched for the first time. It knows no file.
+
+use super::{PageError, PageId};
+
+/// The pages of one state as a snapshot has them. They do not change while this lives.
+pub trait PageSource: Send + Sync {
+    /// Each page's id, in ascending order, and what was noted about it when it was stored.
+    fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_>;
+
+    /// Reads a page that there is, verified against its checksum, and says what was noted about it.
+    ///
+    /// # Errors
+    /// It is damaged, or the system refused; the message names file, epoch, state and page.
+    fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError>;
+
+    /// A page's name for messages: file, epoch, state and page.
+    fn name(&self, id: PageId) -> String;
+}

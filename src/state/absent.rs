@@ -1,0 +1,67 @@
+//! A table whose pages are still in the snapshot: its directory out of tags, and what is checked of a page when it comes.
+//! Against damage there are the checksums; this is against files that are made to hurt, so that nothing behind this door can
+//! panic or loop.
+
+use super::StateError;
+use super::buckets::{Buckets, Layout};
+use super::head::{BUCKET, CHAINED, Head, LONG};
+use super::restore::IDS_MAX;
+use super::room::Region;
+use super::root::Root;
+use super::sane::page_is_sane;
+use crate::page::{PageError, PageId, PageSource, Pages, Pool};
+use std::sync::Arc;
+
+impl Buckets {
+    /// Takes a part as it is, without reading its pages.
+    pub fn adopt_absent(&mut self, pool: &Pool, root: &Root, source: &Arc<dyn PageSource>) -> Result<(), StateError> {
+        let mut buckets = Vec::new();
+        for (id, tag) in source.pages() {
+            let head = Head::of_tag(tag);
+            let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
+            let is_sane = id < IDS_MAX
+                && head.tag() == tag
+                && match head.kind {
+                    BUCKET | CHAINED => region.is_within(&self.range),
+                    kind => kind == LONG,
+                };
+            if !is_sane {
+                return Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id))));
+            }
+            if head.kind == BUCKET {
+                buckets.push((id, region));
+            }
+        }
+        self.adopt_directory(&buckets)?;
+        self.len = root.len;
+        let checking = Checking { source: source.clone(), layout: self.layout };
+        self.pages = Pages::restore_absent(pool, Arc::new(checking));
+        Ok(())
+    }
+}
+
+/// Checks each page that comes.
+struct Checking {
+    source: Arc<dyn PageSource>,
+    layout: Layout,
+}
+
+impl PageSource for Checking {
+    fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
+        self.source.pages()
+    }
+
+    fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError> {
+        let tag = self.source.read(id, into)?;
+        let head = Head::load(into);
+        let is_of_tag = head.tag() == tag && head.prefix == Head::of_tag(tag).prefix;
+        if is_of_tag && (head.kind == LONG || page_is_sane(self.layout, into)) {
+            return Ok(tag);
+        }
+        Err(PageError::Corrupt { what: format!("{} has a header that cannot be: {head:?}", self.name(id)) })
+    }
+
+    fn name(&self, id: PageId) -> String {
+        self.source.name(id)
+    }
+}
