@@ -169,6 +169,11 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operator for Fo
             self.table.abandon();
         }
     }
+
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.table.forget();
+        Ok(())
+    }
 }
 
 /// Which keys have been emitted, as ranges of their hash: so that it means the same at any parallelism.

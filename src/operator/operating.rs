@@ -30,6 +30,9 @@ pub(crate) trait Operator: Send {
 
     /// The last cut has become durable, or was given up.
     fn settle(&mut self, durable: bool);
+
+    /// Of earlier cuts nothing can be relied on any more: the next one hands over everything.
+    fn forget(&mut self) -> Result<(), Failed>;
 }
 
 /// What an operator opens with.
@@ -101,5 +104,8 @@ impl<O: Operator> Stateful for Operating<O> {
     }
     fn settle(&mut self, durable: bool) {
         self.operator.settle(durable);
+    }
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.operator.forget().map_err(|failed| failed.at(&self.name))
     }
 }

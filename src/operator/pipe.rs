@@ -51,6 +51,10 @@ pub(crate) trait Stateful {
     fn freeze(&mut self, epoch: u64) -> Result<Frozen, Failed>;
     /// The last cut has become durable, or was given up.
     fn settle(&mut self, durable: bool);
+    /// Of earlier cuts nothing can be relied on any more: the next one hands over everything.
+    fn forget(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
 }
 
 /// What one operator hands over at a cut.

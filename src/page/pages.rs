@@ -255,6 +255,20 @@ impl Pages {
         }
     }
 
+    /// Nothing that was frozen before is durable any more: all pages are dirty, and the next freeze is a full one.
+    pub fn forget(&mut self) {
+        self.abandon();
+        self.any_durable = false;
+        for (id, entry) in self.entries.iter_mut().enumerate() {
+            if let Some(buffer) = &entry.buffer
+                && !self.dirty.contains(id as PageId, entry.place)
+            {
+                self.handles.push((id as PageId, FrozenPage::new(buffer.share())));
+                entry.place = self.dirty.push(id as PageId);
+            }
+        }
+    }
+
     /// The last freeze has become durable: what it handed over need not be written again.
     pub fn durable(&mut self) {
         self.any_durable |= self.undecided.take().is_some();

@@ -137,6 +137,7 @@ enum Op {
     Freeze,
     Durable,
     Abandon,
+    Forget,
     DropOldest,
     Restore,
 }
@@ -149,6 +150,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Freeze),
         1 => Just(Op::Durable),
         1 => Just(Op::Abandon),
+        1 => Just(Op::Forget),
         2 => Just(Op::DropOldest),
         1 => Just(Op::Restore),
     ]
@@ -192,6 +194,10 @@ proptest! {
                 Op::Abandon => {
                     pages.abandon();
                     undecided = None;
+                }
+                Op::Forget => {
+                    pages.forget();
+                    (durable, undecided) = (Image::new(), None);
                 }
                 Op::DropOldest if !held.is_empty() => drop(held.remove(0)),
                 Op::Restore if !durable.is_empty() => {

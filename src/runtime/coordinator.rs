@@ -71,6 +71,9 @@ impl SinkState {
     }
 }
 
+/// So often the last epoch is tried.
+const LAST_TRIES: u32 = 3;
+
 pub(crate) struct Coordination {
     pub(super) shared: Arc<Shared>,
     pub(super) machine: Coordinator,
@@ -184,8 +187,8 @@ impl Coordination {
                     self.machine.durable(epoch);
                     self.shared.close(epoch);
                 }
-                // The store is as it was: the job runs on, and the next epoch may find room.
-                Err(failure) if matches!(failure.cause, Cause::Store(StoreError::NoSpace { .. })) => {
+                // The last durable epoch stands: the job runs on, and the next epoch may find room, or a better file.
+                Err(failure) if matches!(failure.cause, Cause::Store(_)) => {
                     let reason = failure.to_string();
                     match self.machine.declined(epoch) {
                         Some(Action::Abort(_)) => self.give_up(epoch, &reason),
@@ -217,7 +220,13 @@ impl Coordination {
             for sink in &mut self.sinks {
                 sink.call(epoch, |committer, parts| committer.sync(parts))?;
             }
-            let written = self.write(epoch);
+            let mut written = self.write(epoch);
+            // Nobody else would try the last one again: after a failed write there is a new file by now.
+            for _ in 1..if self.running == 0 { LAST_TRIES } else { 1 } {
+                if written.is_err() {
+                    written = self.write(epoch);
+                }
+            }
             bytes = written.map_err(|error| Box::new(Failure { epoch: Some(epoch), ..Failure::new(error) }))?;
         }
         self.shared.durable(epoch);
@@ -251,6 +260,7 @@ impl Coordination {
         entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(parts_entry));
         let mut checkpoint = Checkpoint { epoch, header, entries };
         let stats = store.commit(&checkpoint);
+        self.shared.full_from(if store.needs_full() { epoch + 1 } else { u64::MAX });
         // Final snapshots stand for their tasks from now on.
         checkpoint.entries.truncate(finals);
         self.finals = checkpoint.entries;

@@ -11,6 +11,8 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub id: [u8; 16],
+    /// Epochs of earlier generations count up to this one.
+    pub follows: u64,
     pub meta: Meta,
     pub geometry: Geometry,
 }
@@ -43,7 +45,7 @@ pub(super) fn read_head(source: &dyn ReadAt) -> Result<Head, Fault> {
         let what = format!("the file has {len} bytes and not {}: it was truncated", geometry.file_bytes());
         return Err(Fault::Corrupt(what));
     }
-    Ok(Head { id, meta, geometry })
+    Ok(Head { id, follows: superblock.follows.get(), meta, geometry })
 }
 
 /// One sector, zeros where the file ends early.
@@ -54,13 +56,13 @@ fn read_sector(source: &dyn ReadAt, offset: u64, len: u64) -> Result<[u8; SECTOR
     Ok(sector)
 }
 
-/// Makes an empty file a store without epochs, durably.
-pub(super) fn format(sink: &mut dyn Sink, id: [u8; 16], page_bytes: u32, segment_bytes: u64) -> Result<(), Fault> {
+/// Makes an empty file a generation without epochs, durably.
+pub(super) fn format(sink: &mut dyn Sink, superblock: &Superblock) -> Result<(), Fault> {
+    let (page_bytes, segment_bytes) = (superblock.page_bytes.get(), superblock.segment_bytes.get());
     let geometry = Geometry { page_bytes, segment_bytes, segments: 1 };
     sink.grow(0, geometry.file_bytes()).map_err(io("allocate"))?;
-    let superblock = Superblock::new(id, page_bytes, segment_bytes);
     sink.write(0, &[superblock.as_bytes()]).map_err(io("write"))?;
-    write_meta(sink, &Meta::new(id, 1, 0, 1, 0, BlobRef::default())).map_err(io("write"))?;
+    write_meta(sink, &Meta::new(superblock.id, 1, 0, 1, 0, BlobRef::default())).map_err(io("write"))?;
     sink.sync().map_err(io("sync"))
 }
 

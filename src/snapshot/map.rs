@@ -52,6 +52,14 @@ impl PageMap {
         })
     }
 
+    /// All pages and where they are, by ascending id.
+    pub fn slots(&self) -> impl Iterator<Item = (PageId, Slot)> + '_ {
+        self.levels.first().into_iter().flat_map(|leaves| &leaves.nodes).flat_map(|(at, leaf)| {
+            let slots = leaf.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+            slots.map(move |(within, slot)| (at * FANOUT as u32 + within as u32, *slot))
+        })
+    }
+
     pub fn set_count(&mut self, count: u32) {
         self.count = count;
     }

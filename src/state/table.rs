@@ -368,6 +368,11 @@ impl<K: Record, V: Record> Table<K, V> {
     pub fn abandon(&mut self) {
         self.buckets.pages.abandon();
     }
+
+    /// Nothing that was frozen before can be relied on: the next freeze hands over all pages.
+    pub fn forget(&mut self) {
+        self.buckets.pages.forget();
+    }
 }
 
 /// Changes a value of a fixed layout where it lies.
