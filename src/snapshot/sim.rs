@@ -6,7 +6,7 @@
 //! 2. A crash leaves what is durable and any subset, chosen by the caller, of the sectors of 512 bytes written since, each
 //!    in its order; likewise growth and names. The write at which it happens may be there in part, the sync not at all.
 //! 3. A failed write may have written anything of it. What a failed sync should have covered is lost or not, and no
-//!    later sync makes it durable.
+//!    later sync makes it durable. (Names are different: file systems keep a journal of them, and stop without it.)
 //! 4. Everything is counted and decided by call number (whatever changes something counts, reads do not), so a run can
 //!    be repeated.
 
@@ -42,12 +42,6 @@ enum Naming {
 type Names = BTreeMap<u32, usize>;
 
 impl Naming {
-    fn generation(self) -> u32 {
-        match self {
-            Self::Publish(generation, _) | Self::Remove(generation) => generation,
-        }
-    }
-
     fn apply(self, names: &mut Names) {
         match self {
             Self::Publish(generation, file) => names.insert(generation, file),
@@ -62,7 +56,6 @@ struct Disk {
     files: Vec<File>,
     names: Names,
     durable_names: Names,
-    lost_names: Vec<Naming>,
     pending_names: Vec<Naming>,
     /// Begun, and not published.
     begun: Option<usize>,
@@ -151,7 +144,7 @@ impl SimDisk {
     /// How many choices the next crash has.
     pub fn undecided(&self) -> usize {
         let disk = self.disk();
-        disk.files.iter().map(File::undecided).sum::<usize>() + disk.lost_names.len() + disk.pending_names.len()
+        disk.files.iter().map(File::undecided).sum::<usize>() + disk.pending_names.len()
     }
 
     /// The machine stops, if it has not yet, and comes back. `survives` is asked for each undecided change, in order.
@@ -163,8 +156,7 @@ impl SimDisk {
             survives(number - 1)
         };
         disk.files.iter_mut().for_each(|file| file.crash(&mut survives));
-        let undecided = std::mem::take(&mut disk.lost_names).into_iter().chain(std::mem::take(&mut disk.pending_names));
-        for naming in undecided.filter(|_| survives()) {
+        for naming in std::mem::take(&mut disk.pending_names).into_iter().filter(|_| survives()) {
             naming.apply(&mut disk.durable_names);
         }
         disk.names = disk.durable_names.clone();
@@ -221,19 +213,9 @@ impl Disk {
     }
 
     fn sync_names(&mut self, incident: Option<Incident>) {
-        match incident {
-            None => {
-                for naming in std::mem::take(&mut self.pending_names) {
-                    // What is written anew is not undone by what was lost before.
-                    self.lost_names.retain(|lost| lost.generation() != naming.generation());
-                    naming.apply(&mut self.durable_names);
-                }
-            }
-            Some(Incident::Crash) => {}
-            Some(_) => {
-                let mut pending = std::mem::take(&mut self.pending_names);
-                self.lost_names.append(&mut pending);
-            }
+        if incident.is_none() {
+            let pending = std::mem::take(&mut self.pending_names);
+            pending.into_iter().for_each(|naming| naming.apply(&mut self.durable_names));
         }
     }
 
