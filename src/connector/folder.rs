@@ -103,6 +103,28 @@ impl Folder {
         self.names(Kind::Committed)
     }
 
+    /// Moves files into a subfolder, durably; those that are there already are not moved again.
+    pub fn move_aside(&self, subfolder: &str, files: &[OsString]) -> Result<(), ConnectorError> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let aside = self.path.join(subfolder);
+        make(&aside, self.is_synced())?;
+        for name in files {
+            let (from, to) = (self.path.join(name), aside.join(name));
+            if to.try_exists().map_err(io_error(&to, "find"))? {
+                let what = format!("{} is here and in {subfolder}: it is not ours", name.display());
+                return Err(foreign(&self.path, what));
+            }
+            std::fs::rename(&from, &to).map_err(io_error(&from, "move aside"))?;
+        }
+        if self.is_synced() {
+            // The new names first: a file must not be in neither place.
+            File::open(&aside).and_then(|aside| aside.sync_all()).map_err(io_error(&aside, "sync"))?;
+        }
+        self.sync()
+    }
+
     fn names(&self, of: Kind) -> Result<Vec<OsString>, ConnectorError> {
         let names = names(&self.path)?.into_iter();
         Ok(names.filter(|name| kind(name.as_bytes(), &self.store_id) == of).collect())

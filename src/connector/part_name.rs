@@ -8,6 +8,7 @@ use super::Format;
 use crate::error::DecodeError;
 use crate::operator::Part;
 use crate::record::Record;
+use std::ffi::OsStr;
 
 /// What a [`Part`] of an output folder says. Numbers, not names: a snapshot is untrusted, and a name could be a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +65,12 @@ impl PartName {
         };
         Ok(Self { epoch, pending: Pending { task, attempt, sequence, format } })
     }
+}
+
+/// The epoch in the name of a committed part.
+pub(super) fn epoch_of(name: &OsStr) -> Option<u64> {
+    let (epoch, _) = name.to_str()?.strip_prefix(COMMITTED_PREFIX)?.split_once('-')?;
+    epoch.parse().ok()
 }
 
 const COMMITTED_PREFIX: &str = "part-";

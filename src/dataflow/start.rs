@@ -4,8 +4,9 @@
 //! any writer opens (protocols, rules 40 and 43); and nothing outside the store and the output folders is touched
 //! before all checks have passed.
 
+use super::back::{self, WayBack};
 use super::build::{self, Start};
-use super::drawing::Drawing;
+use super::drawing::{Drawing, SinkDrawn};
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
@@ -14,6 +15,7 @@ use crate::operator::{Part, Place, SplitState, value};
 use crate::page::Pool;
 use crate::runtime::{
     Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StageConfig, StatePlace, allowed_cores,
+    caught_at,
 };
 use crate::snapshot::{Durability, Restored, Store, StoreOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +28,14 @@ pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error>
     let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
     let plan = graph::plan(&drawing.graph, &settings(&config, &numbers)?)?;
 
-    let Ground { store, snapshot, header, place } = Ground::open(drawing, &mut config)?;
-    let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
+    let Ground { mut store, mut snapshot, header, place, way_back } = Ground::open(drawing, &mut config)?;
     let splits = find_splits(drawing, snapshot.as_ref())?;
-    let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
+    let mut sinks = claim_sinks(drawing, &place)?;
+    if let (Some(way_back), Some(store)) = (way_back, &mut store) {
+        snapshot = way_back.go(store, snapshot, &header, &mut sinks)?;
+    }
+    recover_sinks(&mut sinks, snapshot.as_ref())?;
+    let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
 
     let clock = config.clock.clone().unwrap_or_else(Clock::system);
     let epoch = restored.unwrap_or(0);
@@ -60,20 +66,26 @@ struct Ground {
     /// Of the snapshot, for the next start; or a fresh one.
     header: Header,
     place: Place,
+    /// The snapshot is not the newest epoch, or is one by which somebody went back.
+    way_back: Option<WayBack>,
 }
 
 impl Ground {
     fn open(drawing: &Drawing, config: &mut Config) -> Result<Self, Error> {
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
         let store = config.checkpoints.as_mut().map(open_store).transpose()?;
-        let snapshot = store.as_ref().map(read_newest).transpose()?.flatten();
-        let header = match &snapshot {
+        let (from_epoch, accepts) =
+            config.checkpoints.as_mut().map_or((None, false), |kept| (kept.from_epoch.take(), kept.accept_duplicates));
+        let snapshot = store.as_ref().map(|store| back::read(store, from_epoch)).transpose()?.flatten();
+        let way_back = WayBack::find(store.as_ref(), snapshot.as_ref(), accepts)?;
+        let mut header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
             None => Header::fresh(&drawing.graph.name),
         };
+        header.attempt = header.attempt.max(store.as_ref().map_or(0, back::attempts) + 1);
         let (store_id, restored) = (store.as_ref().map(Store::id), snapshot.is_some());
         let place = Place { store_id, restored, attempt: header.attempt, sync };
-        Ok(Self { store, snapshot, header, place })
+        Ok(Self { store, snapshot, header, place, way_back })
     }
 }
 
@@ -132,10 +144,6 @@ fn open_store(checkpoints: &mut Checkpoints) -> Result<Store, StoreError> {
     }
 }
 
-fn read_newest(store: &Store) -> Result<Option<Restored>, StoreError> {
-    store.epochs().iter().map(|info| info.epoch).max().map(|epoch| store.read(epoch)).transpose()
-}
-
 /// Is it this job's, and does every state find its operator?
 fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Error> {
     let header = Header::read(&snapshot.header, &drawing.graph.name)?;
@@ -162,28 +170,31 @@ fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMa
             let splits = entries.map(|entry| value::<Vec<SplitState>>(entry, snapshot.epoch));
             splits.collect::<Result<Vec<_>, _>>().map(|splits| splits.concat())
         });
-        found.insert(source.name.clone(), (source.find_splits)(restored.transpose()?)?);
+        let restored = restored.transpose()?;
+        let splits = caught_at(&source.name, || (source.find_splits)(restored))?;
+        found.insert(source.name.clone(), splits);
     }
     Ok(found)
 }
 
-/// Claims the places of all sinks and commits what the snapshot lists (rule 40).
-fn claim_sinks(drawing: &Drawing, place: &Place, snapshot: Option<&Restored>) -> Result<Vec<SinkState>, Error> {
-    let mut sinks = Vec::new();
-    for sink in &drawing.sinks {
+/// Claims the places of all sinks.
+fn claim_sinks(drawing: &Drawing, place: &Place) -> Result<Vec<SinkState>, Error> {
+    let claim = |sink: &SinkDrawn| {
+        let committer = caught_at(&sink.name, || (sink.claim)(place))?;
+        Ok(SinkState { name: sink.name.clone(), exactly_once: sink.exactly_once, committer, uncommitted: Vec::new() })
+    };
+    drawing.sinks.iter().map(claim).collect()
+}
+
+/// Commits what the snapshot lists (rule 40).
+fn recover_sinks(sinks: &mut [SinkState], snapshot: Option<&Restored>) -> Result<(), Error> {
+    for sink in sinks {
         let listed = snapshot.and_then(|snapshot| {
             let entry = snapshot.entries.iter().find(|entry| entry.operator == *sink.name && entry.state == PARTS);
             entry.map(|entry| value::<Vec<Vec<u8>>>(entry, snapshot.epoch))
         });
         let listed: Vec<Part> = listed.transpose()?.unwrap_or_default().into_iter().map(Part).collect();
-        let mut committer = (sink.claim)(place)?;
-        committer.recover(&listed)?;
-        sinks.push(SinkState {
-            name: sink.name.clone(),
-            exactly_once: sink.exactly_once,
-            committer,
-            uncommitted: Vec::new(),
-        });
+        caught_at(&sink.name, || Ok(sink.committer.recover(&listed)?))?;
     }
-    Ok(sinks)
+    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::operator::{
     PickLane, Rings, Sink, Stage, Start, Then, TryMap, Writing,
 };
 use crate::record::Record;
-use crate::runtime::Entry;
+use crate::runtime::{Entry, caught_at};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -173,7 +173,7 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         draw.plug::<C::In>(
             port,
             Box::new(move |build| {
-                let writer = sink.writer(&build.start.place, build.index)?;
+                let writer = caught_at(&name, || Ok(sink.writer(&build.start.place, build.index)?))?;
                 Ok(Box::new(Chain::new(stages.replicate(), Writing::new(name.clone(), writer))))
             }),
         );

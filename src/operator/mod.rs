@@ -13,7 +13,7 @@ mod stage;
 mod writing;
 
 pub use key::{Borrowed, Computed, KeyOf};
-pub use sink::{Committer, Part, Place, Sink, Writer};
+pub use sink::{Committer, Part, Place, Sink, WentBack, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 

@@ -78,6 +78,30 @@ pub trait Writer: Send + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part(pub Vec<u8>);
 
+/// A job has gone back from a newer epoch to an older one (protocols, rule 41): what was committed for the epochs after
+/// `to`, up to `from`, will be made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct WentBack {
+    /// The epoch that the job goes on from.
+    pub to: u64,
+    /// The newest epoch that there was.
+    pub from: u64,
+}
+
+impl WentBack {
+    /// The epoch that says so: it has the content of `to`, and is the newest from then on.
+    #[must_use]
+    pub fn as_epoch(self) -> u64 {
+        self.from + 1
+    }
+
+    /// Whether an epoch is one of those that are made again.
+    #[must_use]
+    pub fn takes_back(self, epoch: u64) -> bool {
+        self.to < epoch && epoch <= self.from
+    }
+}
+
 /// Commits the parts of all tasks of one sink. Lives with the coordinator.
 pub trait Committer: Send {
     /// After a restore (or a fresh start, with nothing listed): commits the listed parts, whatever of that was done
@@ -86,6 +110,21 @@ pub trait Committer: Send {
     /// # Errors
     /// A listed part is missing, or the system refused.
     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError>;
+
+    /// Whether committed parts can be taken back. If not, a job that has this sink goes back only where the user accepts
+    /// duplicates.
+    fn can_retract(&self) -> bool {
+        false
+    }
+
+    /// The job has gone back: takes back the committed parts of those epochs. Comes before [`Committer::recover`], and again
+    /// at a later start if the first one may not have come to its end: what is done already stays done.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn retract(&mut self, _: WentBack) -> Result<(), ConnectorError> {
+        Ok(())
+    }
 
     /// Makes parts durable, before the epoch that lists them is.
     ///

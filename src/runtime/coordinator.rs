@@ -5,7 +5,7 @@
 //! lists them becomes durable, tasks are told, the parts are published. A crash in between is mended at the restore,
 //! which publishes the listed parts again.
 
-use super::header::{Header, PARTS};
+use super::header::{Header, PARTS, unix_ns};
 use super::panics::caught;
 use super::shared::Shared;
 use crate::checkpoint::{Action, Coordinator};
@@ -188,7 +188,7 @@ impl Coordination {
                     self.shared.close(epoch);
                 }
                 // The last durable epoch stands: the job runs on, and the next epoch may find room, or a better file.
-                Err(failure) if matches!(failure.cause, Cause::Store(_)) => {
+                Err(failure) if self.may_go_on(&failure) => {
                     let reason = failure.to_string();
                     match self.machine.declined(epoch) {
                         Some(Action::Abort(_)) => self.give_up(epoch, &reason),
@@ -203,6 +203,16 @@ impl Coordination {
             }
         }
         Ok(())
+    }
+
+    /// Whether the store may take another epoch. One that it refuses is a fault of ours, and would be for ever; unless
+    /// what the epoch builds on is lost: then the next one brings all pages.
+    fn may_go_on(&self, failure: &Failure) -> bool {
+        match failure.cause {
+            Cause::Store(StoreError::Refused { .. }) => self.store.as_ref().is_some_and(Store::needs_full),
+            Cause::Store(_) => true,
+            _ => false,
+        }
     }
 
     /// An epoch will not be: what tasks froze in it counts as changed again, prepared parts are kept (rule 2).
@@ -300,11 +310,6 @@ fn parts_entry(sink: &SinkState) -> Entry {
     Vec::<Vec<u8>>::schema().encode(&mut entry.schema);
     parts.encode(&mut entry.root);
     entry
-}
-
-fn unix_ns() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

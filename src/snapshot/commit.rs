@@ -124,7 +124,12 @@ impl Generation {
         Ok(changes)
     }
 
-    fn change<'a>(&self, key: Key, pages: &'a FrozenPages, origin: Option<Elsewhere<'_>>) -> Result<Change<'a>, String> {
+    fn change<'a>(
+        &self,
+        key: Key,
+        pages: &'a FrozenPages,
+        origin: Option<Elsewhere<'_>>,
+    ) -> Result<Change<'a>, String> {
         let page_bytes = self.geometry().page_bytes;
         let old = match (&self.base, origin) {
             (_, Some(origin)) => origin.maps.get(&key),
@@ -205,12 +210,7 @@ impl Generation {
     }
 
     /// Gives everything its place. From here on the store in memory is that of the new epoch.
-    fn lay_out<'a>(
-        &mut self,
-        checkpoint: &Checkpoint,
-        changes: Vec<Change<'a>>,
-        way: &Way<'_>,
-    ) -> (Layout<'a>, Next) {
+    fn lay_out<'a>(&mut self, checkpoint: &Checkpoint, changes: Vec<Change<'a>>, way: &Way<'_>) -> (Layout<'a>, Next) {
         let mut old = std::mem::replace(&mut self.base, Ok(Base::default())).unwrap_or_default();
         let pages: Vec<&[u8]> =
             changes.iter().flat_map(|change| &change.pages.changed).map(|(_, page)| &page[..]).collect();

@@ -49,7 +49,8 @@ impl Reader {
     /// # Errors
     /// `Foreign`: there is none, or that of a newer version. `Corrupt`, `Io`.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let none = || StoreError::Foreign { path: dir.into(), reason: format!("no store here: there is no `{STORE_FILE}`") };
+        let none =
+            || StoreError::Foreign { path: dir.into(), reason: format!("no store here: there is no `{STORE_FILE}`") };
         let home = Reading::new(dir);
         match home.list() {
             Ok(list) if list.is_empty() => Err(none()),

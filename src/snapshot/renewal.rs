@@ -1,14 +1,16 @@
 //! Commits through failures (rules 9 to 12 of the room): which generation takes a checkpoint, what happens when it
 //! fails, and when the ones before go. It must not know how a commit is made, nor what files are.
 
-use super::Checkpoint;
+use super::codec::EntryRecord;
 use super::commit::{CommitStats, Elsewhere, Stop, Way};
 use super::fault::{Fault, io};
-use super::format::Superblock;
+use super::format::{MapRef, Superblock};
 use super::generation::Generation;
 use super::store::Store;
 use super::tree::Forest;
+use super::{Checkpoint, Entry};
 use crate::error::StoreError;
+use crate::page::FrozenPages;
 
 impl Store {
     /// Makes a checkpoint durable, as the options say; then those beyond `keep` have expired.
@@ -47,6 +49,27 @@ impl Store {
                 Err(self.fail(error))
             }
         }
+    }
+
+    /// Commits a kept epoch once more, under a number above all others and with another header: so the job goes back to
+    /// it, and nobody can take a later one for the newest. No page is written, unless it lies in an earlier generation.
+    ///
+    /// # Errors
+    /// `NoEpoch`; `Corrupt`: its maps are damaged; as [`Store::commit`].
+    pub fn commit_again(&mut self, epoch: u64, number: u64, header: Vec<u8>) -> Result<(), StoreError> {
+        let (record, page_bytes) = (self.record(epoch)?, self.page_bytes());
+        let unchanged = |map: MapRef| {
+            let count = map.count.get();
+            FrozenPages { changed: Vec::new(), freed: Vec::new(), page_bytes, count, full: false }
+        };
+        let entry = |entry: EntryRecord| {
+            let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
+            Entry { operator, state, task, tasks, schema, root, pages: map.map(unchanged) }
+        };
+        let entries = record.entries.into_iter().map(entry).collect();
+        self.base_on(epoch)?;
+        self.commit(&Checkpoint { epoch: number, header, entries })?;
+        Ok(())
     }
 
     /// Looks for what somebody else may have done to the file: moved, removed or shortened it. A file that is shortened

@@ -81,8 +81,7 @@ impl SimDisk {
     /// A disk on which `bytes` are durable, as generation 1.
     pub fn with_image(bytes: Vec<u8>) -> Self {
         let names = Names::from([(1, 0)]);
-        let disk =
-            Disk { files: vec![File::of(bytes)], names: names.clone(), durable_names: names, ..Disk::default() };
+        let disk = Disk { files: vec![File::of(bytes)], names: names.clone(), durable_names: names, ..Disk::default() };
         Self(Arc::new(Mutex::new(disk)))
     }
 

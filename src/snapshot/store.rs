@@ -1,16 +1,17 @@
 //! The store itself: its generations, what they hold, reading it back. Committing is in `commit`. It must not know how
 //! a sink writes.
 
+use super::codec::EpochRecord;
+use super::earlier::{Earlier, Found, read_earlier};
 use super::fault::{Fault, io};
 use super::folder::{Folder, random_id};
 use super::format::{Geometry, Superblock, TableEntry, sizes_fit};
-use super::earlier::{Earlier, Found, read_earlier};
 use super::generation::Generation;
 use super::head::read_head;
 use super::home::Home;
 use super::map::PageMap;
 use super::recover::Key;
-use super::restored::{Restored, read_epoch};
+use super::restored::{Restored, read_epoch, read_record};
 use super::sums::Sums;
 use super::tree::Forest;
 use crate::error::StoreError;
@@ -257,6 +258,19 @@ impl Store {
             Ok(_) => Ok(()),
             Err(what) => Err(StoreError::Corrupt { path, what: format!("epoch {epoch}, {what}") }),
         }
+    }
+
+    /// What the runtime says about a kept epoch.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn header(&self, epoch: u64) -> Result<Vec<u8>, StoreError> {
+        Ok(self.record(epoch)?.header)
+    }
+
+    pub(super) fn record(&self, epoch: u64) -> Result<EpochRecord, StoreError> {
+        let found = self.find(epoch)?;
+        read_record(found.forest, found.entry).map_err(|fault| fault.at(found.path))
     }
 
     /// The next checkpoint must be full: the epoch that it would build on is damaged.
