@@ -7,7 +7,8 @@
 //! 4. After a restore the listed parts are committed again. One that has its final name already is done; one that has
 //!    neither name is an error. Then every pending part of this store is removed: it is not listed.
 //! 5. A job that goes back takes back its committed parts: they are moved aside, into a subfolder that is named after the
-//!    epoch by which it went back, and never removed.
+//!    epoch by which it went back, and never removed. What belongs to the epoch that it goes back to is brought back from
+//!    there, if it was moved aside before: so one can go back, and back again.
 //! 6. All parts of a folder have one format: who reads the folder in one of two would miss the rest.
 
 use super::folder::{Folder, check, foreign, io_error};
@@ -230,9 +231,15 @@ impl Committer for FilesCommitter {
     }
 
     fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
-        let is_taken_back = |name: &OsString| epoch_of(name).is_some_and(|epoch| back.takes_back(epoch));
-        let taken_back: Vec<_> = self.folder.committed()?.into_iter().filter(is_taken_back).collect();
-        self.folder.move_aside(&format!("superseded-by-{:010}", back.as_epoch()), &taken_back)
+        let committed = self.folder.committed()?;
+        let taken = |name: &&OsString| epoch_of(name).is_some_and(|epoch| back.takes_back(epoch));
+        self.folder.supersede(back.as_epoch(), committed.iter().filter(taken))?;
+        for (by, name) in self.folder.superseded()? {
+            if epoch_of(&name).is_some_and(|epoch| back.brings_back(epoch, by)) {
+                self.folder.bring_back(by, &name)?;
+            }
+        }
+        self.folder.sync()
     }
 
     fn sync(&mut self, parts: &[Part]) -> Result<(), ConnectorError> {

@@ -7,10 +7,10 @@
 //!    lie: it was stopped before its first checkpoint. Committed parts are never added to by a second run.
 //! 4. The id is durable before the first part is made.
 
-use super::part_name::{Kind, hex, kind};
+use super::part_name::{Kind, hex, kind, superseded_by, superseding};
 use crate::error::ConnectorError;
 use crate::operator::Place;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -103,26 +103,41 @@ impl Folder {
         self.names(Kind::Committed)
     }
 
-    /// Moves files into a subfolder, durably; those that are there already are not moved again.
-    pub fn move_aside(&self, subfolder: &str, files: &[OsString]) -> Result<(), ConnectorError> {
-        if files.is_empty() {
-            return Ok(());
-        }
-        let aside = self.path.join(subfolder);
+    /// Moves committed parts aside: a job has gone back by the epoch `by`.
+    pub fn supersede<'a>(&self, by: u64, mut parts: impl Iterator<Item = &'a OsString>) -> Result<(), ConnectorError> {
+        let Some(first) = parts.next() else { return Ok(()) };
+        let aside = self.path.join(superseded_by(by));
         make(&aside, self.is_synced())?;
-        for name in files {
-            let (from, to) = (self.path.join(name), aside.join(name));
-            if to.try_exists().map_err(io_error(&to, "find"))? {
-                let what = format!("{} is here and in {subfolder}: it is not ours", name.display());
-                return Err(foreign(&self.path, what));
+        for name in std::iter::once(first).chain(parts) {
+            self.move_part(name, &self.path, &aside)?;
+        }
+        // The new names first: a file must not be in neither place.
+        if self.is_synced() { sync_folder(&aside) } else { Ok(()) }
+    }
+
+    /// Moves a part back from where it was moved aside.
+    pub fn bring_back(&self, by: u64, name: &OsStr) -> Result<(), ConnectorError> {
+        self.move_part(name, &self.path.join(superseded_by(by)), &self.path)
+    }
+
+    fn move_part(&self, name: &OsStr, from: &Path, to: &Path) -> Result<(), ConnectorError> {
+        let (from, to) = (from.join(name), to.join(name));
+        if to.try_exists().map_err(io_error(&to, "find"))? {
+            let what = format!("{} is there as well as {}: one of them is not ours", from.display(), to.display());
+            return Err(foreign(&self.path, what));
+        }
+        std::fs::rename(&from, &to).map_err(io_error(&from, "move"))
+    }
+
+    /// All parts that were moved aside, each with the epoch by which a job went back.
+    pub fn superseded(&self) -> Result<Vec<(u64, OsString)>, ConnectorError> {
+        let mut found = Vec::new();
+        for subfolder in names(&self.path)? {
+            if let Some(by) = subfolder.to_str().and_then(superseding) {
+                found.extend(names(&self.path.join(subfolder))?.into_iter().map(|name| (by, name)));
             }
-            std::fs::rename(&from, &to).map_err(io_error(&from, "move aside"))?;
         }
-        if self.is_synced() {
-            // The new names first: a file must not be in neither place.
-            File::open(&aside).and_then(|aside| aside.sync_all()).map_err(io_error(&aside, "sync"))?;
-        }
-        self.sync()
+        Ok(found)
     }
 
     fn names(&self, of: Kind) -> Result<Vec<OsString>, ConnectorError> {
@@ -152,9 +167,13 @@ fn make(path: &Path, sync: bool) -> Result<(), ConnectorError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path, "create"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if sync {
-        File::open(parent).and_then(|parent| parent.sync_all()).map_err(io_error(parent, "sync"))?;
+        sync_folder(parent)?;
     }
     Ok(())
+}
+
+fn sync_folder(path: &Path) -> Result<(), ConnectorError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(io_error(path, "sync"))
 }
 
 fn names(path: &Path) -> Result<Vec<OsString>, ConnectorError> {

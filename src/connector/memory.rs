@@ -39,8 +39,8 @@ enum State {
     Pending,
     Synced,
     Committed,
-    /// A job that went back has taken it back.
-    Superseded,
+    /// A job that went back by this epoch has taken it back.
+    Superseded(u64),
 }
 
 fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
@@ -198,9 +198,13 @@ impl Committer for MemoryCommitter {
     }
 
     fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
-        let mut shelf = lock(&self.shelf);
-        let committed = shelf.parts.values_mut().filter(|stored| stored.state == State::Committed);
-        committed.filter(|stored| back.takes_back(stored.epoch)).for_each(|stored| stored.state = State::Superseded);
+        for stored in lock(&self.shelf).parts.values_mut() {
+            match stored.state {
+                State::Committed if back.takes_back(stored.epoch) => stored.state = State::Superseded(back.as_epoch()),
+                State::Superseded(by) if back.brings_back(stored.epoch, by) => stored.state = State::Committed,
+                _ => {}
+            }
+        }
         Ok(())
     }
 

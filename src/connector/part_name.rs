@@ -73,6 +73,18 @@ pub(super) fn epoch_of(name: &OsStr) -> Option<u64> {
     epoch.parse().ok()
 }
 
+/// The subfolder of parts that were moved aside as a job went back by the epoch `by`.
+pub(super) fn superseded_by(by: u64) -> String {
+    format!("{SUPERSEDED_PREFIX}{by:010}")
+}
+
+/// The epoch in the name of such a subfolder.
+pub(super) fn superseding(name: &str) -> Option<u64> {
+    let by = name.strip_prefix(SUPERSEDED_PREFIX)?.parse().ok()?;
+    (superseded_by(by) == name).then_some(by)
+}
+
+const SUPERSEDED_PREFIX: &str = "superseded-by-";
 const COMMITTED_PREFIX: &str = "part-";
 const PENDING_SUFFIX: &str = ".pending";
 

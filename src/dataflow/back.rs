@@ -3,11 +3,13 @@
 //!
 //! 1. Before anything is touched: the older epoch fits the job, and every exactly-once sink can retract, or the user accepts
 //!    duplicates.
-//! 2. The older epoch is committed again, as the newest; its header says from where to where somebody went back. From here
+//! 2. What the newest epoch lists is committed, if it can be read: who goes back to it later will find it.
+//! 3. The older epoch is committed again, as the newest; its header says from where to where somebody went back. From here
 //!    on no start takes the epochs in between any more, whatever happens.
-//! 3. Only then the sinks take back what they have committed for those epochs. A start from an epoch that says so does this
+//! 4. Only then the sinks take back what they have committed for those epochs. A start from an epoch that says so does this
 //!    again: the one before may not have come to its end. Later epochs need not say it, for none is made before.
 
+use super::start::recover_sinks;
 use crate::error::{Error, RestoreError, StoreError};
 use crate::operator::WentBack;
 use crate::runtime::{CheckpointInfo, Header, SinkState, caught_at};
@@ -48,12 +50,15 @@ impl WayBack {
         let mut snapshot = snapshot;
         if !self.done {
             self.check(sinks)?;
+            if let Ok(newest) = store.outline(self.back.from) {
+                recover_sinks(sinks, Some(&newest))?;
+            }
             // Blocks of the older epoch may not be kept by anything but the new one.
             drop(snapshot.take());
             store.commit_again(self.back.to, self.back.as_epoch(), header.going_back(self.back))?;
             snapshot = Some(store.read(self.back.as_epoch())?);
         }
-        for sink in sinks {
+        for sink in sinks.iter_mut() {
             caught_at(&sink.name, || Ok(sink.committer.retract(self.back)?))?;
         }
         Ok(snapshot)

@@ -187,7 +187,7 @@ fn claim_sinks(drawing: &Drawing, place: &Place) -> Result<Vec<SinkState>, Error
 }
 
 /// Commits what the snapshot lists (rule 40).
-fn recover_sinks(sinks: &mut [SinkState], snapshot: Option<&Restored>) -> Result<(), Error> {
+pub(super) fn recover_sinks(sinks: &mut [SinkState], snapshot: Option<&Restored>) -> Result<(), Error> {
     for sink in sinks {
         let listed = snapshot.and_then(|snapshot| {
             let entry = snapshot.entries.iter().find(|entry| entry.operator == *sink.name && entry.state == PARTS);

@@ -95,10 +95,17 @@ impl WentBack {
         self.from + 1
     }
 
-    /// Whether an epoch is one of those that are made again.
+    /// Whether what was committed for an epoch is taken back: it will be made again.
     #[must_use]
     pub fn takes_back(self, epoch: u64) -> bool {
         self.to < epoch && epoch <= self.from
+    }
+
+    /// Whether what was committed for an epoch, and taken back as a job went back by the epoch `by`, is committed again:
+    /// it is part of what this job goes back to.
+    #[must_use]
+    pub fn brings_back(self, epoch: u64, by: u64) -> bool {
+        epoch <= self.to && self.to < by && by <= self.from
     }
 }
 
@@ -117,7 +124,8 @@ pub trait Committer: Send {
         false
     }
 
-    /// The job has gone back: takes back the committed parts of those epochs. Comes before [`Committer::recover`], and again
+    /// The job has gone back: what is committed becomes what it was at the epoch that the job goes on from. Parts of later
+    /// epochs are taken back, and what an earlier way back took of this or an earlier epoch is brought back. Comes before [`Committer::recover`], and again
     /// at a later start if the first one may not have come to its end: what is done already stays done.
     ///
     /// # Errors

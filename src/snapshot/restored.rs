@@ -61,6 +61,24 @@ pub(super) fn read_record(forest: Forest<'_>, entry: &TableEntry) -> Result<Epoc
     Ok(record)
 }
 
+/// What a record says, without any page.
+pub(super) fn outline(record: EpochRecord, page_bytes: u32) -> Restored {
+    let entry = |entry: EntryRecord| RestoredEntry {
+        operator: entry.operator,
+        state: entry.state,
+        task: entry.task,
+        tasks: entry.tasks,
+        schema: entry.schema,
+        root: entry.root,
+        paged: entry.map.is_some(),
+        page_count: entry.map.map_or(0, |map| map.count.get()),
+        page_bytes,
+        ids: Vec::new(),
+        bytes: Vec::new(),
+    };
+    Restored { epoch: record.epoch, header: record.header, entries: record.entries.into_iter().map(entry).collect() }
+}
+
 /// Blocks that an epoch's maps have referred to: a file that is made to hurt could refer to one very often.
 pub(super) struct Seen(Vec<u64>);
 

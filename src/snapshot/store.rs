@@ -11,7 +11,7 @@ use super::head::read_head;
 use super::home::Home;
 use super::map::PageMap;
 use super::recover::Key;
-use super::restored::{Restored, read_epoch, read_record};
+use super::restored::{Restored, outline, read_epoch, read_record};
 use super::sums::Sums;
 use super::tree::Forest;
 use crate::error::StoreError;
@@ -266,6 +266,14 @@ impl Store {
     /// As [`Store::read`].
     pub fn header(&self, epoch: u64) -> Result<Vec<u8>, StoreError> {
         Ok(self.record(epoch)?.header)
+    }
+
+    /// Reads the small things of a kept epoch, and none of its pages: its entries come without them.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn outline(&self, epoch: u64) -> Result<Restored, StoreError> {
+        Ok(outline(self.record(epoch)?, self.page_bytes()))
     }
 
     pub(super) fn record(&self, epoch: u64) -> Result<EpochRecord, StoreError> {

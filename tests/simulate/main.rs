@@ -219,7 +219,13 @@ fn simulate(seed: u64, seen: &mut Seen) {
         let mut committed = sink.committed();
         committed.sort();
         assert!(sink.pending().is_empty(), "parts are left pending in sink {number}");
-        assert_eq!(committed, expected, "sink {number} of {:?}", world.steps);
+        assert!(
+            committed == expected,
+            "sink {number} of {:?}: {} records and not {}",
+            world.steps,
+            committed.len(),
+            expected.len()
+        );
     }
     seen.add(&world.seen);
 }
