@@ -27,7 +27,7 @@ pub(super) struct Folder {
     pub store_id: [u8; 16],
     /// The folder itself, kept open to be synced; none where nothing needs to be.
     handle: Option<File>,
-    _lock: File,
+    lock: File,
 }
 
 /// Who the id file names.
@@ -53,6 +53,14 @@ const GONE: &str = "this output folder is missing, and the job goes on from a ch
 const NOT_FRESH: &str = "the job starts afresh, and this output folder holds parts already: \
     give it an empty folder, or the state folder that the parts were made with";
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing alone would leave it to a child process that another thread is about to start: until it runs a program
+        // of its own it has a copy. If this fails, closing is what is left.
+        let _ = self.lock.unlock();
+    }
+}
+
 impl Folder {
     /// Claims a folder by rules 1 to 4; makes it if it is missing.
     pub fn claim(path: &Path, place: &Place) -> Result<Self, ConnectorError> {
@@ -74,7 +82,7 @@ impl Folder {
         if owner != Owner::Store(store_id) {
             write_id(&mut lock, &store_id, place.sync).map_err(io_error(&id_path, "write"))?;
         }
-        let folder = Self { path: path.to_owned(), store_id, handle, _lock: lock };
+        let folder = Self { path: path.to_owned(), store_id, handle, lock };
         folder.sync()?;
         Ok(folder)
     }

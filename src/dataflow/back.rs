@@ -50,8 +50,11 @@ impl WayBack {
         let mut snapshot = snapshot;
         if !self.done {
             self.check(sinks)?;
-            if let Ok(newest) = store.outline(self.back.from) {
-                recover_sinks(sinks, Some(&newest))?;
+            match store.outline(self.back.from) {
+                Ok(newest) => recover_sinks(sinks, Some(&newest))?,
+                // Nobody will go back to it.
+                Err(StoreError::Corrupt { .. }) => {}
+                Err(error) => return Err(error.into()),
             }
             // Blocks of the older epoch may not be kept by anything but the new one.
             drop(snapshot.take());

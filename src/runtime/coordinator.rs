@@ -188,7 +188,7 @@ impl Coordination {
                     self.shared.close(epoch);
                 }
                 // The last durable epoch stands: the job runs on, and the next epoch may find room, or a better file.
-                Err(failure) if self.may_go_on(&failure) => {
+                Err(failure) if self.may_go_on(epoch, &failure) => {
                     let reason = failure.to_string();
                     match self.machine.declined(epoch) {
                         Some(Action::Abort(_)) => self.give_up(epoch, &reason),
@@ -205,11 +205,13 @@ impl Coordination {
         Ok(())
     }
 
-    /// Whether the store may take another epoch. One that it refuses is a fault of ours, and would be for ever; unless
-    /// what the epoch builds on is lost: then the next one brings all pages.
-    fn may_go_on(&self, failure: &Failure) -> bool {
+    /// Whether the store may take another epoch. One that it refuses would be refused for ever; unless what it builds on
+    /// is lost: then the next one brings all pages. Of tasks that have finished nobody has them any more.
+    fn may_go_on(&self, epoch: u64, failure: &Failure) -> bool {
         match failure.cause {
-            Cause::Store(StoreError::Refused { .. }) => self.store.as_ref().is_some_and(Store::needs_full),
+            Cause::Store(StoreError::Refused { .. }) => {
+                !self.shared.is_full(epoch) && self.store.as_ref().is_some_and(Store::needs_full)
+            }
             Cause::Store(_) => true,
             _ => false,
         }
@@ -270,7 +272,11 @@ impl Coordination {
         entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(parts_entry));
         let mut checkpoint = Checkpoint { epoch, header, entries };
         let stats = store.commit(&checkpoint);
-        self.shared.full_from(if store.needs_full() { epoch + 1 } else { u64::MAX });
+        match (store.needs_full(), self.shared.is_full(epoch)) {
+            (true, false) => self.shared.full_from(epoch + 1),
+            (true, true) => {}
+            (false, _) => self.shared.full_from(u64::MAX),
+        }
         // Final snapshots stand for their tasks from now on.
         checkpoint.entries.truncate(finals);
         self.finals = checkpoint.entries;

@@ -135,7 +135,7 @@ impl Generation {
             (_, Some(origin)) => origin.maps.get(&key),
             (Ok(base), None) => base.maps.get(&key),
             (Err(what), None) if !pages.full => {
-                return Err(format!("builds on an epoch that is damaged ({what}): give all pages"));
+                return Err(format!("builds on pages that cannot be read any more ({what})"));
             }
             (Err(_), None) => None,
         };

@@ -105,6 +105,14 @@ impl Folder {
     }
 }
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing alone would leave it to a child process that another thread is about to start: until it runs a program
+        // of its own it has a copy. If this fails, closing is what is left.
+        let _ = self.lock.unlock();
+    }
+}
+
 fn identity(meta: &fs::Metadata) -> (u64, u64) {
     (meta.dev(), meta.ino())
 }
