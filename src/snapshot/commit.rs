@@ -2,7 +2,7 @@
 //! meta, sync, account. It must not know what is in the pages, nor how a sink writes.
 
 use super::codec::{encode, encoded_len, place};
-use super::fault::io;
+use super::fault::{Stop, io, is_full};
 use super::format::{BLOCK_BYTES, BlobRef, META_COPIES, MapRef, Meta, Slot, TableEntry, offset_of};
 use super::generation::Generation;
 use super::head::write_meta;
@@ -17,7 +17,6 @@ use super::{Checkpoint, Entry};
 use crate::error::StoreError;
 use crate::page::{FrozenPages, PageId};
 use std::collections::{HashMap, HashSet};
-use std::io::ErrorKind;
 use std::path::Path;
 use zerocopy::IntoBytes;
 
@@ -76,16 +75,6 @@ pub(super) struct Elsewhere<'a> {
     pub path: &'a Path,
     pub forest: Forest<'a>,
     pub maps: &'a HashMap<Key, PageMap>,
-}
-
-/// Why a checkpoint was not committed.
-pub(super) enum Stop {
-    /// The generation is as it was.
-    Declined(StoreError),
-    /// A write or sync has failed: nothing is trusted any more.
-    Failed(StoreError),
-    /// What was to be copied cannot be read.
-    Origin(StoreError),
 }
 
 impl Generation {
@@ -393,9 +382,4 @@ impl Layout<'_> {
         let pages = (self.pages.len() + self.copies.len()) as u64;
         pages * u64::from(page_bytes) + (self.blocks.len() * BLOCK_BYTES) as u64
     }
-}
-
-/// The disk, the quota or the limit of file sizes is used up.
-pub(super) fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }

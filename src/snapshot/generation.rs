@@ -1,8 +1,7 @@
 //! One file of a store, open for writing: what it holds, and what there is in memory beside it. Committing is in
 //! `commit`. It must not know of other generations, nor how a sink writes.
 
-use super::commit::is_full;
-use super::fault::{Fault, io};
+use super::fault::{Fault, io, is_full};
 use super::format::{Geometry, HEAD_BYTES, Superblock, TableEntry};
 use super::head::{format, read_head};
 use super::home::Home;

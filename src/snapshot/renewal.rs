@@ -2,8 +2,8 @@
 //! fails, and when the ones before go. It must not know how a commit is made, nor what files are.
 
 use super::codec::EntryRecord;
-use super::commit::{CommitStats, Elsewhere, Stop, Way};
-use super::fault::{Fault, io};
+use super::commit::{CommitStats, Elsewhere, Way};
+use super::fault::{Fault, Stop, io};
 use super::format::{MapRef, Superblock};
 use super::generation::Generation;
 use super::store::Store;

@@ -8,6 +8,7 @@ mod plain;
 mod results;
 mod resume;
 mod signals;
+mod storage;
 mod support;
 mod tools;
 mod usage;
