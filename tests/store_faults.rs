@@ -80,7 +80,7 @@ fn crash_now(disk: &SimDisk, model: &Model, came: &Came, rng: &mut Rng) {
 fn failed_calls_cost_their_checkpoint_and_nothing_else() {
     let mut new_files = 0;
     for incident in [Incident::Fail, Incident::Full] {
-        for lasting in [1, 2, 3, 5, 9, 20] {
+        for lasting in [1, 3, 9] {
             let mut rng = Rng(lasting);
             for call in 0.. {
                 let disk = SimDisk::new();
@@ -97,7 +97,7 @@ fn failed_calls_cost_their_checkpoint_and_nothing_else() {
             }
         }
     }
-    assert!(new_files > 100, "{new_files}");
+    assert!(new_files > 50, "{new_files}");
 }
 
 #[test]

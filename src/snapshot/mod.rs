@@ -23,11 +23,11 @@
 //!    file of its own, for the system may have forgotten what it could not write, and a later sync of the old one would
 //!    say nothing about it.
 //! 10. A generation says which epoch it follows, the last durable one. Later epochs of earlier files do not count: they
-//!    were never acknowledged, and may be in the page cache only. The newest epoch that counts, over all files, wins.
+//!     were never acknowledged, and may be in the page cache only. The newest epoch that counts, over all files, wins.
 //! 11. The first checkpoint of a generation is complete: pages that it does not bring are copied from the epoch that it
-//!    builds on, each against its checksum. Where they cannot be read, the checkpoint must bring all pages.
-//! 12. Earlier generations stay until the new one holds `keep` epochs by itself: a disk that failed once may do so again,
-//!    and then none of the epochs to go back to would be elsewhere.
+//!     builds on, each against its checksum. Where they cannot be read, the checkpoint must bring all pages.
+//! 12. Earlier generations stay until the new one holds `keep` epochs by itself: a disk that failed once may do so
+//!     again, and then none of the epochs to go back to would be elsewhere.
 
 mod codec;
 mod commit;
