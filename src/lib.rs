@@ -49,7 +49,7 @@
 //! # Where to look
 //!
 //! [`dataflow`] is what one draws with, [`connector`] where records come from and go, [`runtime`] how a job is
-//! configured and run, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
+//! configured and run, [`handle`] how a program pushes into a job and polls its results, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
 //! [`docs::architecture`] says how it is built, [`docs::format`] and [`docs::state`] what is in the file, byte by byte.
 #![deny(unsafe_code)]
 
@@ -67,6 +67,7 @@ pub mod dataflow;
 pub mod docs;
 pub mod error;
 pub mod graph;
+pub mod handle;
 pub mod marks;
 pub mod operator;
 pub mod page;

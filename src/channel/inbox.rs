@@ -37,6 +37,12 @@ impl<T> Inbox<T> {
         Some((input, polled))
     }
 
+    /// Whether [`Inbox::poll`] would take something.
+    #[inline]
+    pub fn is_ready(&self, polls: impl Fn(usize) -> bool) -> bool {
+        self.inputs.iter().enumerate().any(|(input, consumer)| consumer.is_ready() && polls(input))
+    }
+
     /// Whether [`Mark::End`] of this input has been taken.
     ///
     /// # Panics

@@ -38,7 +38,7 @@ mod loom_tests;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;
 
-pub use idle::{Idle, Wait, Waker};
+pub use idle::{Idle, Nap, TaskNap, Wait, Waker, Wakers};
 pub use inbox::Inbox;
 pub use outbox::Outbox;
 pub use ring::ring;

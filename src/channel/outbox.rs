@@ -85,8 +85,8 @@ impl<T> Outbox<T> {
     }
 
     /// Sends a mark down all lanes, behind what has been emitted. Open slots are published. A barrier takes the place of one
-    /// that still waits: an epoch begins only when the one before is durable or given up, and one whose barrier has not
-    /// reached its consumer is not durable.
+    /// that still waits with no record between them: an epoch begins only when the one before is closed, so nobody needs
+    /// both. (And no record comes between them in a task, which processes nothing while something waits.)
     pub fn mark_all(&mut self, mark: Mark) {
         for lane in &mut self.lanes {
             self.waiting_marks -= lane.drop_overtaken(mark);
@@ -147,6 +147,38 @@ impl<T> Outbox<T> {
         self.lanes.iter().any(broken)
     }
 
+    /// Whether all consumers have gone: nobody will ever read what is emitted here.
+    pub fn is_forsaken(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.producer.is_closed())
+    }
+
+    /// Drops what waits.
+    pub fn drop_leftovers(&mut self) {
+        for lane in &mut self.lanes {
+            lane.records.clear();
+            lane.marks.clear();
+            lane.moved = lane.added;
+        }
+        (self.waiting, self.waiting_marks) = (0, 0);
+    }
+
+    /// Takes out of a lane what waits ahead of its last barrier, with the barriers between: what belongs to epochs that
+    /// may have become durable, though no consumer has it.
+    pub fn take_leftovers(&mut self, lane: usize) -> Vec<(Vec<T>, u64)> {
+        let lane = &mut self.lanes[lane];
+        let mut taken = Vec::new();
+        while let Some((before, mark)) = lane.marks.pop_front() {
+            if let Mark::Barrier(epoch) = mark {
+                let records = (before - lane.moved) as usize;
+                taken.push((lane.records.drain(..records).collect(), epoch));
+                lane.moved = before;
+                self.waiting -= records;
+            }
+            self.waiting_marks -= 1;
+        }
+        taken
+    }
+
     /// Poisons all rings: the task has failed. What has not been published is dropped.
     pub fn poison(&mut self) {
         for lane in &mut self.lanes {
@@ -156,11 +188,11 @@ impl<T> Outbox<T> {
 }
 
 impl<T> Lane<T> {
-    /// Drops barriers that wait, if `mark` is a newer one. Says how many.
+    /// Drops barriers that wait right where `mark` is going to, if it is a newer one. Says how many.
     fn drop_overtaken(&mut self, mark: Mark) -> usize {
         let before = self.marks.len();
         if matches!(mark, Mark::Barrier(_)) {
-            self.marks.retain(|(_, waiting)| !matches!(waiting, Mark::Barrier(_)));
+            self.marks.retain(|(place, waiting)| *place != self.added || !matches!(waiting, Mark::Barrier(_)));
         }
         before - self.marks.len()
     }

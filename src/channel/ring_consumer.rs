@@ -68,6 +68,13 @@ impl<T> Consumer<T> {
         self.look() != Look::Nothing
     }
 
+    /// Whether [`Consumer::poll`] would find a batch.
+    #[inline]
+    pub fn has_records(&self) -> bool {
+        // SAFETY: published, as `look` has seen, and not released: that is up to this handle.
+        self.look() == Look::Slot && matches!(unsafe { self.ring.header(self.at.slot).content() }, Content::Records(_))
+    }
+
     /// Whether [`Mark::End`] has been taken.
     pub fn has_ended(&self) -> bool {
         self.ended

@@ -119,6 +119,12 @@ impl<T> Producer<T> {
         }
     }
 
+    /// Whether [`Producer::push`] would take a record.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        self.is_open() || self.claim()
+    }
+
     /// Whether the slot `at` is free.
     fn claim(&mut self) -> bool {
         let slots = u64::from(self.ring.slots());

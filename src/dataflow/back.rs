@@ -11,8 +11,8 @@
 
 use super::start::recover_sinks;
 use crate::error::{Error, RestoreError, StoreError};
-use crate::operator::WentBack;
-use crate::runtime::{CheckpointInfo, Header, SinkState, caught_at};
+use crate::operator::{WentBack, blamed};
+use crate::runtime::{CheckpointInfo, Header, SinkState};
 use crate::snapshot::{Restored, Store};
 
 /// How a job goes back.
@@ -62,7 +62,7 @@ impl WayBack {
             snapshot = Some(store.read(self.back.as_epoch())?);
         }
         for sink in sinks.iter_mut() {
-            caught_at(&sink.name, || Ok(sink.committer.retract(self.back)?))?;
+            blamed(&sink.name, || sink.committer.retract(self.back))?;
         }
         Ok(snapshot)
     }

@@ -5,7 +5,7 @@ use crate::channel::{Consumer, Outbox, Producer, ring, slot_records};
 use crate::error::{BuildError, Error};
 use crate::graph::{Plan, Route};
 use crate::operator::{Open, Pipe, Place, SplitState};
-use crate::runtime::{Config, SourceMeter, Task};
+use crate::runtime::{Care, Config, SourceMeter, Task};
 use crate::snapshot::RestoredEntry;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -33,6 +33,8 @@ pub(super) struct Start {
     pub(super) pool: crate::page::Pool,
     pub(super) hasher: crate::state::Hasher,
     pub(super) meter: SourceMeter,
+    /// Records are handed on one by one.
+    pub(super) care: Option<Care>,
 }
 
 /// Rings that have been made and not been given to a task yet, by edge.

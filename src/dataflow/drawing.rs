@@ -1,11 +1,13 @@
 //! The drawing under the user's hands: the graph as values, and for each piece the recipe that makes it for a task.
 //!
 //! A *port* is an output that the next piece plugs into. What is plugged in is a recipe for a [`Pipe`]; recipes differ
-//! in the type of their records, so they lie there as `Any` and are taken out where the type is known again.
+//! in the type of their records, so they lie there as `Any` and are taken out where the type is known again. Recipes can
+//! be followed any number of times, on any thread: that is how a job is made anew after a failure.
 
 use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
+use crate::handle::Outside;
 use crate::operator::{Committer, Pipe, Place, SplitState};
 use crate::runtime::Body;
 use std::any::Any;
@@ -13,13 +15,13 @@ use std::panic::Location;
 use std::sync::Arc;
 
 /// Makes a pipe for one task.
-pub(super) type MakePipe<T> = Box<dyn Fn(&mut Build<'_>) -> Result<Box<dyn Pipe<T>>, Error>>;
+pub(super) type MakePipe<T> = Box<dyn Fn(&mut Build<'_>) -> Result<Box<dyn Pipe<T>>, Error> + Send>;
 /// Makes the root of one task.
-pub(super) type MakeBody = Box<dyn Fn(&mut Build<'_>) -> Result<Box<dyn Body>, Error>>;
+pub(super) type MakeBody = Box<dyn Fn(&mut Build<'_>) -> Result<Box<dyn Body>, Error> + Send>;
 /// Lists a source's splits: those of the snapshot, checked, or the first ones.
-pub(super) type FindSplits = Box<dyn Fn(Option<Vec<SplitState>>) -> Result<Vec<SplitState>, Error>>;
+pub(super) type FindSplits = Box<dyn Fn(Option<Vec<SplitState>>) -> Result<Vec<SplitState>, Error> + Send>;
 /// Claims a sink's place.
-pub(super) type Claim = Box<dyn Fn(&Place) -> Result<Box<dyn Committer>, Error>>;
+pub(super) type Claim = Box<dyn Fn(&Place) -> Result<Box<dyn Committer>, Error> + Send>;
 
 /// Names a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub(super) struct Port {
     /// The operator whose output it is, for error messages.
     pub(super) operator: String,
     /// A `MakePipe<T>`, once something reads it.
-    pub(super) reader: Option<Box<dyn Any>>,
+    pub(super) reader: Option<Box<dyn Any + Send>>,
 }
 
 pub(super) struct SourceDrawn {
@@ -53,8 +55,17 @@ pub(super) struct Drawing {
     pub(super) ports: Vec<Port>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
+    /// What the handles see of the job.
+    pub(super) outside: Arc<Outside>,
     /// What was noticed while drawing; reported when the dataflow starts.
     pub(super) mistake: Option<BuildError>,
+}
+
+/// Nobody will make a job of it any more.
+impl Drop for Drawing {
+    fn drop(&mut self) {
+        self.outside.over(None);
+    }
 }
 
 impl Drawing {
@@ -66,6 +77,15 @@ impl Drawing {
         let port = self.port(chain, operator);
         self.roots.push(root(port));
         port
+    }
+
+    /// Notes a source, and how its splits are found.
+    pub(super) fn source(
+        &mut self,
+        name: &Arc<str>,
+        find_splits: impl Fn(Option<Vec<SplitState>>) -> Result<Vec<SplitState>, Error> + Send + 'static,
+    ) {
+        self.sources.push(SourceDrawn { name: name.clone(), find_splits: Box::new(find_splits) });
     }
 
     /// An output in a chain.
@@ -91,6 +111,12 @@ impl Drawing {
     /// An output behind the operators of a port's chain.
     pub(super) fn port_behind(&mut self, at: PortId, operator: &str) -> PortId {
         self.port(self.ports[at.0].chain, operator.to_owned())
+    }
+
+    /// The edges that lead into the chain of a port, in the order in which they were drawn.
+    pub(super) fn edges_into(&self, at: PortId) -> Vec<usize> {
+        let chain = self.chain_of(at);
+        (0..self.graph.edges.len()).filter(|edge| self.graph.edges[*edge].to == chain).collect()
     }
 
     pub(super) fn chain_of(&self, at: PortId) -> usize {

@@ -79,7 +79,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         name: &str,
         kind: &'static str,
         at_end: bool,
-        step: impl Fn() -> S + 'static,
+        step: impl Fn() -> S + Send + 'static,
     ) -> Stream<(B::Key, S::Value)>
     where
         S: Step<T>,

@@ -3,6 +3,7 @@
 mod back;
 mod build;
 mod drawing;
+mod handles;
 mod keyed;
 mod start;
 mod stream;
@@ -14,7 +15,8 @@ use crate::error::Error;
 use crate::graph::{Graph, Keeps};
 use crate::operator::Source;
 use crate::runtime::{Config, Job, Local, Reading};
-use drawing::{Drawing, SourceDrawn, named};
+use drawing::{Drawing, named};
+use start::Recipe;
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -36,7 +38,8 @@ impl Dataflow {
     /// An empty dataflow. The name is kept in its snapshots: another job's are refused.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let drawing = Drawing { graph: Graph { name: name.to_owned(), ..Graph::default() }, ..Drawing::default() };
+        let mut drawing = Drawing::default();
+        name.clone_into(&mut drawing.graph.name);
         Self { drawing: Rc::new(RefCell::new(drawing)) }
     }
 
@@ -46,12 +49,9 @@ impl Dataflow {
         let operator = named(name, "source", Location::caller(), Keeps::State);
         let (name, source) = (Arc::<str>::from(name), Arc::new(source));
         let mut draw = self.drawing.borrow_mut();
-        draw.sources.push(SourceDrawn {
-            name: name.clone(),
-            find_splits: Box::new({
-                let source = source.clone();
-                move |restored| crate::operator::find_splits(&*source, restored)
-            }),
+        draw.source(&name, {
+            let source = source.clone();
+            move |restored| crate::operator::find_splits(&*source, restored)
         });
         let port = draw.chain(operator, |port| {
             Box::new(move |build| {
@@ -59,7 +59,8 @@ impl Dataflow {
                 let pipe = build.pipe(port)?;
                 let share = build.splits(&name);
                 let meter = build.start.meter.clone();
-                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter)))
+                let care = build.start.care.clone();
+                Ok(Box::new(Reading::new(build.open(&name), &source, share, batch_len, pipe, meter, care)))
             })
         });
         Stream::at(self.drawing.clone(), port)
@@ -76,8 +77,9 @@ impl Dataflow {
     /// # Errors
     /// The drawing or the configuration is wrong, an input or output cannot be opened, or the snapshot does not fit.
     pub fn start(self, config: Config) -> Result<Job, Error> {
-        let made = start::make(&self.drawing.borrow(), config)?;
-        Job::start(made)
+        let mut recipe = Recipe::new(&self.drawing, config)?;
+        let store = recipe.open_store()?;
+        Job::start(Box::new(recipe), store)
     }
 
     /// Makes the job run on the caller's thread, step by step, with no thread of its own.
@@ -85,7 +87,8 @@ impl Dataflow {
     /// # Errors
     /// As [`Dataflow::start`].
     pub fn into_local(self, config: Config) -> Result<Local, Error> {
-        let made = start::make(&self.drawing.borrow(), config)?;
-        Ok(Local::new(made))
+        let mut recipe = Recipe::new(&self.drawing, config)?;
+        let store = recipe.open_store()?;
+        Local::start(Box::new(recipe), store)
     }
 }

@@ -10,58 +10,114 @@ use super::drawing::{Drawing, SinkDrawn};
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
-use crate::graph::{self, Keeps, Settings};
-use crate::operator::{Part, Place, SplitState, value};
+use crate::graph::{self, Keeps, Plan, Settings};
+use crate::operator::{Part, Place, SplitState, blamed, value};
 use crate::page::Pool;
 use crate::runtime::{
-    Checkpoints, Config, Coordination, Header, Made, PARTS, Shared, SinkState, StageConfig, StatePlace, allowed_cores,
-    caught_at,
+    Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
+    StatePlace, allowed_cores,
 };
 use crate::snapshot::{Durability, Restored, Store, StoreOptions};
+use core_affinity::CoreId;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 
-pub(super) fn make(drawing: &Drawing, mut config: Config) -> Result<Made, Error> {
-    check(drawing, &config)?;
-    let cores = allowed_cores(&config)?;
-    let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
-    let plan = graph::plan(&drawing.graph, &settings(&config, &numbers)?)?;
-
-    let Ground { mut store, mut snapshot, header, place, way_back } = Ground::open(drawing, &mut config)?;
-    let splits = find_splits(drawing, snapshot.as_ref())?;
-    let mut sinks = claim_sinks(drawing, &place)?;
-    if let (Some(way_back), Some(store)) = (way_back, &mut store) {
-        snapshot = way_back.go(store, snapshot, &header, &mut sinks)?;
-    }
-    recover_sinks(&mut sinks, snapshot.as_ref())?;
-    let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
-
-    let clock = config.clock.clone().unwrap_or_else(Clock::system);
-    let epoch = restored.unwrap_or(0);
-    let shared = Arc::new(Shared::new(epoch, store.is_some(), clock.clone(), config.rate_per_s));
-    let page_bytes = store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
-    let start = Start {
-        place,
-        splits,
-        restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
-        epoch,
-        pool: Pool::new(page_bytes, config.state_bytes_max),
-        hasher: crate::state::Hasher::new(header.hash_seed),
-        meter: shared.clone(),
-    };
-    let finished = header.finished;
-    let tasks = if finished { Vec::new() } else { build::tasks(drawing, &config, &plan, &start)? };
-    let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), clock.now_ns());
-    let (events, heard) = channel();
-    let coordination = Coordination::new(shared.clone(), machine, store, header, sinks, heard);
-    let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
-    Ok(Made { config, shared, tasks, coordination, events, cores, restored, finished })
+/// A drawing and how it is to run, checked. A job can be made of it any number of times: after a failure, of the store that
+/// the run before has left.
+pub(super) struct Recipe {
+    drawing: Drawing,
+    config: Config,
+    plan: Plan,
+    /// One for each worker; none: it is not pinned.
+    cores: Vec<Option<CoreId>>,
 }
 
-/// What a job starts from: its store, and what that holds.
+impl Recipe {
+    /// Takes the drawing, if all is well: then every stream has ended, and nobody is left to draw.
+    pub(super) fn new(drawing: &RefCell<Drawing>, config: Config) -> Result<Self, Error> {
+        let drawn = drawing.borrow();
+        check(&drawn, &config)?;
+        let cores = allowed_cores(&config)?;
+        let numbers: Vec<usize> = cores.iter().enumerate().map(|(at, core)| core.map_or(at, |core| core.id)).collect();
+        let plan = graph::plan(&drawn.graph, &settings(&config, &numbers)?)?;
+        drawn.outside.started();
+        drop(drawn);
+        Ok(Self { drawing: drawing.take(), config, plan, cores })
+    }
+
+    /// Opens the store, or takes the one that was given; none for a job without checkpoints.
+    pub(super) fn open_store(&mut self) -> Result<Option<Store>, StoreError> {
+        let Some(checkpoints) = &mut self.config.checkpoints else { return Ok(None) };
+        match checkpoints.place.take().expect("the configuration has been checked") {
+            StatePlace::Open(store) => Ok(Some(*store)),
+            StatePlace::Folder(folder) => {
+                let store = open_folder(checkpoints, &folder)?;
+                checkpoints.place = Some(StatePlace::Folder(folder));
+                Ok(Some(store))
+            }
+        }
+    }
+
+    fn shared(&self, kept: &Kept, epoch: u64) -> Shared {
+        let Config { clock, rate_per_s, .. } = &self.config;
+        match &kept.before {
+            Some(before) => before.next(epoch),
+            None => {
+                let clock = clock.clone().unwrap_or_else(Clock::system);
+                Shared::new(epoch, kept.store.is_some(), clock, *rate_per_s, self.drawing.outside.clone())
+            }
+        }
+    }
+}
+
+impl Make for Recipe {
+    fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn make(&self, kept: &mut Kept) -> Result<Made, Error> {
+        kept.store.as_mut().map_or(Ok(()), Store::settle)?;
+        let Self { drawing, config, plan, cores } = self;
+        let Ground { mut snapshot, header, place, way_back } = Ground::find(drawing, config, kept)?;
+        let splits = find_splits(drawing, snapshot.as_ref())?;
+        let mut sinks = claim_sinks(drawing, &place)?;
+        if let (Some(way_back), Some(store)) = (way_back, &mut kept.store) {
+            snapshot = way_back.go(store, snapshot, &header, &mut sinks)?;
+        }
+        recover_sinks(&mut sinks, snapshot.as_ref())?;
+        let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
+
+        let epoch = restored.unwrap_or(0);
+        let shared = Arc::new(self.shared(kept, epoch));
+        let page_bytes = kept.store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
+        // After a failure, until what failed has been passed.
+        let care = (config.careful || kept.before.is_some())
+            .then(|| Care::new(shared.clone(), Some(epoch).filter(|_| !config.careful)));
+        let start = Start {
+            place,
+            splits,
+            restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
+            epoch,
+            pool: Pool::new(page_bytes, config.state_bytes_max),
+            hasher: crate::state::Hasher::new(header.hash_seed),
+            meter: shared.clone(),
+            care,
+        };
+        let finished = header.finished;
+        let tasks = if finished { Vec::new() } else { build::tasks(drawing, config, plan, &start)? };
+        let now_ns = shared.meter.clock().now_ns();
+        let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
+        let heard = kept.heard.take().expect("each attempt gives back what it hears with");
+        let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard);
+        let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
+        Ok(Made { shared, tasks, coordination, cores: cores.clone(), restored, finished })
+    }
+}
+
+/// What a job starts from: what its store holds.
 struct Ground {
-    store: Option<Store>,
     snapshot: Option<Restored>,
     /// Of the snapshot, for the next start; or a fresh one.
     header: Header,
@@ -71,21 +127,24 @@ struct Ground {
 }
 
 impl Ground {
-    fn open(drawing: &Drawing, config: &mut Config) -> Result<Self, Error> {
+    fn find(drawing: &Drawing, config: &Config, kept: &mut Kept) -> Result<Self, Error> {
+        let store = kept.store.as_ref();
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
-        let store = config.checkpoints.as_mut().map(open_store).transpose()?;
-        let (from_epoch, accepts) =
-            config.checkpoints.as_mut().map_or((None, false), |kept| (kept.from_epoch.take(), kept.accept_duplicates));
-        let snapshot = store.as_ref().map(|store| back::read(store, from_epoch)).transpose()?.flatten();
-        let way_back = WayBack::find(store.as_ref(), snapshot.as_ref(), accepts)?;
+        let accepts = config.checkpoints.as_ref().is_some_and(|kept| kept.accept_duplicates);
+        // Asked for once: a restart goes on from where it is by then.
+        let from_epoch = config.checkpoints.as_ref().and_then(|kept| kept.from_epoch).filter(|_| kept.before.is_none());
+        let snapshot = store.map(|store| back::read(store, from_epoch)).transpose()?.flatten();
+        let way_back = WayBack::find(store, snapshot.as_ref(), accepts)?;
         let mut header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
             None => Header::fresh(&drawing.graph.name),
         };
-        header.attempt = header.attempt.max(store.as_ref().map_or(0, back::attempts) + 1);
-        let (store_id, restored) = (store.as_ref().map(Store::id), snapshot.is_some());
+        // Also where the attempt before has made no checkpoint that could say so.
+        header.attempt = header.attempt.max(kept.attempt + 1).max(store.map_or(0, back::attempts) + 1);
+        kept.attempt = header.attempt;
+        let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
         let place = Place { store_id, restored, attempt: header.attempt, sync };
-        Ok(Self { store, snapshot, header, place, way_back })
+        Ok(Self { snapshot, header, place, way_back })
     }
 }
 
@@ -131,17 +190,9 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
     }
 }
 
-fn open_store(checkpoints: &mut Checkpoints) -> Result<Store, StoreError> {
-    match checkpoints.place.take().expect("the configuration has been checked") {
-        StatePlace::Open(store) => Ok(*store),
-        StatePlace::Folder(folder) => {
-            let Checkpoints { keep, durability, sink, .. } = *checkpoints;
-            Store::open(
-                &folder,
-                StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() },
-            )
-        }
-    }
+fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreError> {
+    let Checkpoints { keep, durability, sink, .. } = *checkpoints;
+    Store::open(folder, StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
 }
 
 /// Is it this job's, and does every state find its operator?
@@ -170,9 +221,10 @@ fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMa
             let splits = entries.map(|entry| value::<Vec<SplitState>>(entry, snapshot.epoch));
             splits.collect::<Result<Vec<_>, _>>().map(|splits| splits.concat())
         });
-        let restored = restored.transpose()?;
-        let splits = caught_at(&source.name, || (source.find_splits)(restored))?;
-        found.insert(source.name.clone(), splits);
+        found.insert(source.name.clone(), {
+            let restored = restored.transpose()?;
+            blamed(&source.name, || (source.find_splits)(restored))?
+        });
     }
     Ok(found)
 }
@@ -180,7 +232,7 @@ fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMa
 /// Claims the places of all sinks.
 fn claim_sinks(drawing: &Drawing, place: &Place) -> Result<Vec<SinkState>, Error> {
     let claim = |sink: &SinkDrawn| {
-        let committer = caught_at(&sink.name, || (sink.claim)(place))?;
+        let committer = blamed(&sink.name, || (sink.claim)(place))?;
         Ok(SinkState { name: sink.name.clone(), exactly_once: sink.exactly_once, committer, uncommitted: Vec::new() })
     };
     drawing.sinks.iter().map(claim).collect()
@@ -194,7 +246,47 @@ pub(super) fn recover_sinks(sinks: &mut [SinkState], snapshot: Option<&Restored>
             entry.map(|entry| value::<Vec<Vec<u8>>>(entry, snapshot.epoch))
         });
         let listed: Vec<Part> = listed.transpose()?.unwrap_or_default().into_iter().map(Part).collect();
-        caught_at(&sink.name, || Ok(sink.committer.recover(&listed)?))?;
+        blamed(&sink.name, || sink.committer.recover(&listed))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connector::{Generate, Memory};
+    use crate::dataflow::Dataflow;
+    use crate::snapshot::sim::SimDisk;
+
+    #[test]
+    fn a_job_is_made_any_number_of_times_on_any_thread() {
+        let sink = Memory::new();
+        let flow = Dataflow::new("again");
+        let (one, other) = flow.source("numbers", Generate::new(10, 2, |index| index)).fork();
+        let sums = one.merge(other).key_by(|number| number % 3).fold("sums", 0u64, |sum, number| *sum += number);
+        sums.map(|(_, sum)| sum).sink("sink", sink);
+        let store = Store::open_on(Box::new(SimDisk::new()), StoreOptions::default()).unwrap();
+        let config = Config::new().unpinned_workers(2).checkpoints(Checkpoints::on_demand().store(store));
+        let mut recipe = Recipe::new(&flow.drawing, config).unwrap();
+        let again = move || {
+            let (mut kept, events) = Kept::new(recipe.open_store().unwrap());
+            let first = recipe.make(&mut kept).unwrap();
+            let (tasks, shared) = (first.tasks.len(), first.shared.clone());
+            assert!(tasks > 2 && kept.store.is_none());
+            let (store, heard) = first.coordination.dissolve();
+            kept = Kept { store, heard: Some(heard), before: Some(shared), ..kept };
+            assert_eq!(recipe.make(&mut kept).unwrap().tasks.len(), tasks);
+            drop(events);
+        };
+        std::thread::spawn(again).join().unwrap();
+    }
+
+    #[test]
+    fn what_is_refused_can_be_drawn_on() {
+        let flow = Dataflow::new("unread");
+        let stream = flow.source("numbers", Generate::new(10, 2, |index| index));
+        assert!(matches!(Recipe::new(&flow.drawing, Config::new()), Err(Error::Build(BuildError::Unread { .. }))));
+        stream.map(|number| number).sink("sink", crate::connector::Discard::new());
+        assert!(Recipe::new(&flow.drawing, Config::new()).is_ok());
+    }
 }

@@ -8,10 +8,10 @@ use crate::error::{BuildError, Error};
 use crate::graph::{Keeps, Operator, Route};
 use crate::operator::{
     Borrowed, Branches, ByKey, Chain, Closure, Computed, Filter, FilterMap, FlatMap, InTurn, Inspect, KeyOf, Map, Out,
-    PickLane, Rings, Sink, Stage, Start, Then, TryMap, Writing,
+    PickLane, Pipe, Rings, Sink, Stage, Start, Then, TryMap, Writing, blamed,
 };
 use crate::record::Record;
-use crate::runtime::{Entry, caught_at};
+use crate::runtime::Entry;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -153,16 +153,26 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         (Stream::at(drawing.clone(), ports[0]), Stream::at(drawing, ports[1]))
     }
 
+    /// Ends the stream in what `make` makes for each task, of the chain of stages so far.
+    pub(super) fn end(
+        self,
+        operator: Operator,
+        make: impl Fn(&mut Build<'_>, C) -> Result<Box<dyn Pipe<C::In>>, Error> + Send + 'static,
+    ) {
+        let Self { drawing, port, stages, mut operators, .. } = self;
+        operators.push(operator);
+        let mut draw = drawing.borrow_mut();
+        draw.operators(port, operators);
+        draw.plug::<C::In>(port, Box::new(move |build| make(build, stages.replicate())));
+    }
+
     /// Ends the stream in a sink. The name finds its uncommitted parts again.
     #[track_caller]
     pub fn sink<S: Sink<In = T>>(self, name: &str, sink: S) {
-        let Self { drawing, port, stages, mut operators, .. } = self;
         let keeps = if sink.exactly_once() { Keeps::Parts } else { Keeps::Nothing };
-        operators.push(named(name, "sink", Location::caller(), keeps));
+        let operator = named(name, "sink", Location::caller(), keeps);
         let (name, sink) = (Arc::<str>::from(name), Arc::new(sink));
-        let mut draw = drawing.borrow_mut();
-        draw.operators(port, operators);
-        draw.sinks.push(SinkDrawn {
+        self.drawing.borrow_mut().sinks.push(SinkDrawn {
             name: name.clone(),
             exactly_once: sink.exactly_once(),
             claim: Box::new({
@@ -170,13 +180,10 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
                 move |place| Ok(sink.claim(place)?)
             }),
         });
-        draw.plug::<C::In>(
-            port,
-            Box::new(move |build| {
-                let writer = caught_at(&name, || Ok(sink.writer(&build.start.place, build.index)?))?;
-                Ok(Box::new(Chain::new(stages.replicate(), Writing::new(name.clone(), writer))))
-            }),
-        );
+        self.end(operator, move |build, stages| {
+            let writer = blamed(&name, || sink.writer(&build.start.place, build.index))?;
+            Ok(Box::new(Chain::new(stages, Writing::new(name.clone(), writer))))
+        });
     }
 }
 
@@ -257,7 +264,7 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         self,
         to: &RingEntry,
         route: Route,
-        make_route: impl Fn(&Build<'_>) -> R + 'static,
+        make_route: impl Fn(&Build<'_>) -> R + Send + 'static,
     ) where
         T: Record,
     {
@@ -265,7 +272,6 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         let mut draw = drawing.borrow_mut();
         draw.operators(port, operators);
         let edge = draw.edge(port, to.chain, route);
-        to.edges.borrow_mut().push(edge);
         draw.plug::<C::In>(
             port,
             Box::new(move |build| {
@@ -284,21 +290,18 @@ fn in_turn<T>(build: &Build<'_>) -> InTurn {
 struct RingEntry {
     chain: usize,
     port: PortId,
-    /// The edges that lead into it.
-    edges: Rc<RefCell<Vec<usize>>>,
 }
 
 impl RingEntry {
     fn draw<T: Record>(drawing: &Rc<RefCell<Drawing>>, first: Operator) -> Self {
-        let edges = Rc::<RefCell<Vec<usize>>>::default();
-        let into = edges.clone();
         let mut draw = drawing.borrow_mut();
         let port = draw.chain(first, |port| {
             Box::new(move |build| {
-                let consumers = into.borrow().iter().flat_map(|edge| build.consumers::<T>(*edge)).collect();
-                Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?)))
+                let edges = build.drawing.edges_into(port);
+                let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
+                Ok(Box::new(Entry::new(Inbox::new(consumers), build.pipe::<T>(port)?, build.start.care.clone())))
             })
         });
-        Self { chain: draw.chain_of(port), port, edges }
+        Self { chain: draw.chain_of(port), port }
     }
 }

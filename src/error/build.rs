@@ -61,6 +61,9 @@ pub enum BuildError {
         /// The sink.
         operator: String,
     },
+    /// Restarts without checkpoints.
+    #[error("a restart goes on from a checkpoint, and the job has none: configure checkpoints, or leave out `restart`")]
+    RestartNeedsCheckpoints,
     /// Checkpoints without a place.
     #[error("checkpoints are configured but have no place: add `.to(\"some/folder\")`")]
     NoStateFolder,

@@ -14,8 +14,22 @@ pub struct Failure {
     pub epoch: Option<u64>,
     /// The record: how many the task had taken in when it happened, counted from 1.
     pub record: Option<u64>,
+    /// The record as text (JSON). Known where records are handed on one by one: in the attempts after a failure, and
+    /// throughout a job that is configured to be careful.
+    pub text: Option<String>,
+    /// What followed, where the job was restarted and failed again.
+    pub again: Option<Again>,
     /// What happened.
     pub cause: Cause,
+}
+
+/// What restarts came to.
+#[derive(Debug)]
+pub struct Again {
+    /// Attempts in a row, the first included, that ended without a new durable epoch.
+    pub attempts: u32,
+    /// The last error, if it was another one.
+    pub last: Option<Box<super::Error>>,
 }
 
 /// What happened.
@@ -28,6 +42,9 @@ pub enum Cause {
     /// User code panicked.
     #[error("panicked: {0}")]
     Panic(String),
+    /// What the program pushes cannot be had.
+    #[error("{0}")]
+    Input(String),
     /// A ring's other end is gone without a reason given.
     #[error("a neighbouring task is gone without having ended its stream")]
     NeighbourGone,
@@ -62,7 +79,7 @@ pub enum Cause {
 impl Failure {
     /// A failure without a place yet; the runtime adds what it knows on the way out.
     pub fn new(cause: impl Into<Cause>) -> Self {
-        Self { operator: None, task: None, epoch: None, record: None, cause: cause.into() }
+        Self { operator: None, task: None, epoch: None, record: None, text: None, again: None, cause: cause.into() }
     }
 
     /// Names the operator, unless one is named already: the innermost knows best.
@@ -84,7 +101,13 @@ impl fmt::Display for Failure {
             }
             f.write_str(": ")?;
         }
-        self.cause.fmt(f)
+        self.cause.fmt(f)?;
+        if let Some(text) = &self.text {
+            write!(f, "; the record: {text}")?;
+        }
+        let Some(again) = &self.again else { return Ok(()) };
+        write!(f, "; {} attempts in a row failed without a new checkpoint", again.attempts)?;
+        again.last.as_ref().map_or(Ok(()), |last| write!(f, ", the last with: {last}"))
     }
 }
 

@@ -12,7 +12,7 @@ mod store;
 pub use build::BuildError;
 pub use connector::ConnectorError;
 pub use decode::DecodeError;
-pub use failure::{Cause, Failed, Failure};
+pub use failure::{Again, Cause, Failed, Failure};
 pub use restore::RestoreError;
 pub use state::{PoolExhausted, StateError};
 pub use store::StoreError;

@@ -1,5 +1,6 @@
 //! The contracts between the runtime and what runs in it: [`Emit`], [`Source`], [`Sink`] and their parts.
 
+mod delivering;
 mod fold;
 mod kept;
 mod key;
@@ -17,6 +18,7 @@ pub use sink::{Committer, Part, Place, Sink, WentBack, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 
+pub(crate) use delivering::Delivering;
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
 pub(crate) use kept::value;
 pub(crate) use operating::{Open, Operating};

@@ -17,6 +17,11 @@ pub(crate) struct SplitState {
 }
 
 impl SplitState {
+    /// A split that nothing describes but its name, at its beginning.
+    pub(crate) fn new(id: u32, name: &str) -> Self {
+        Self::fresh(Split { id, name: name.to_owned(), descriptor: Vec::new() })
+    }
+
     fn fresh(split: Split) -> Self {
         Self { id: split.id, name: split.name, descriptor: split.descriptor, offset: 0, done: false }
     }

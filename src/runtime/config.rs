@@ -1,5 +1,6 @@
 //! How a job runs: cores, parallelism, rings, checkpoints.
 
+use super::restart::Restart;
 use crate::channel::Wait;
 use crate::clock::Clock;
 use crate::error::BuildError;
@@ -23,6 +24,8 @@ pub struct Config {
     pub(crate) wait: Wait,
     pub(crate) rate_per_s: Option<u64>,
     pub(crate) checkpoints: Option<Checkpoints>,
+    pub(crate) restart: Restart,
+    pub(crate) careful: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) clock: Option<Clock>,
 }
@@ -75,6 +78,8 @@ impl Config {
             wait: Wait::Park,
             rate_per_s: None,
             checkpoints: None,
+            restart: Restart::never(),
+            careful: false,
             seed: None,
             clock: None,
         }
@@ -147,6 +152,19 @@ impl Config {
         self
     }
 
+    /// What follows a failure. Default: nothing, the job ends with it.
+    pub fn restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// Hands records on one by one, so that a failure says which record it was, as text. That costs much of the throughput.
+    /// After a failure, restarts do so by themselves until the next checkpoint. Default: false.
+    pub fn careful(mut self, careful: bool) -> Self {
+        self.careful = careful;
+        self
+    }
+
     /// For [`crate::runtime::Local`]: the task that steps next is drawn from this seed, so that a run can be repeated
     /// exactly. Default: one after the other.
     pub fn seed(mut self, seed: u64) -> Self {
@@ -171,6 +189,9 @@ impl Config {
         at_least_one("rate_per_s", self.rate_per_s.map(|rate| rate as usize))?;
         at_least_one("unpinned_workers", self.workers)?;
         at_least_one("the number of cores", self.cores.as_ref().map(Vec::len))?;
+        if self.restart.attempts > 0 && self.checkpoints.is_none() {
+            return Err(BuildError::RestartNeedsCheckpoints);
+        }
         if let Some(checkpoints) = &self.checkpoints {
             at_least_one("the checkpoint interval in ns", checkpoints.interval.map(|every| every.as_nanos() as usize))?;
             if checkpoints.place.is_none() {

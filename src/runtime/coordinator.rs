@@ -7,6 +7,7 @@
 
 use super::header::{Header, PARTS, unix_ns};
 use super::panics::caught;
+use super::pending::{Answer, Unmade};
 use super::shared::Shared;
 use crate::checkpoint::{Action, Coordinator};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
@@ -15,7 +16,7 @@ use crate::page::FrozenPages;
 use crate::record::Record;
 use crate::snapshot::{Checkpoint, Entry, Store};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 
 /// What the coordinator hears.
 pub(crate) enum Event {
@@ -26,7 +27,7 @@ pub(crate) enum Event {
     /// A task failed.
     Failed(Box<Failure>),
     /// Somebody wants a checkpoint, and is told when it is durable, or why not.
-    Demand(Sender<Result<CheckpointReport, String>>),
+    Demand(Answer),
 }
 
 /// What a task hands in.
@@ -89,7 +90,7 @@ pub(crate) struct Coordination {
     running: usize,
     /// When the epoch under way began; the last one, made of final snapshots alone, has no such moment.
     begun_ns: Option<u64>,
-    demands: Vec<(u64, Sender<Result<CheckpointReport, String>>)>,
+    demands: Vec<(u64, Answer)>,
     pub(super) status: Status,
 }
 
@@ -168,6 +169,33 @@ impl Coordination {
         action.map_or(Ok(()), |action| self.act(action, now_ns))
     }
 
+    /// The attempt is over. Whoever waits for a checkpoint hears why it does not come. (If another attempt follows, it could
+    /// be made then; but what he saw happen before he asked has not happened any more.)
+    pub(super) fn refuse_demands(&mut self, why: &Unmade) {
+        let mut answers: Vec<Answer> = self.demands.drain(..).map(|(_, answer)| answer).collect();
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Demand(answer) = event {
+                answers.push(answer);
+            }
+        }
+        for answer in answers {
+            let _ = answer.send(Err(why.clone()));
+        }
+    }
+
+    /// Lets go of sinks and snapshots. What is left can serve another attempt.
+    pub(crate) fn dissolve(self) -> (Option<Store>, Receiver<Event>) {
+        let Self { store, events, sinks, .. } = self;
+        for sink in sinks {
+            // That is user code. Its failure would hide the first one, which is the one to report.
+            let _ = caught(|| {
+                drop(sink);
+                Ok(())
+            });
+        }
+        (store, events)
+    }
+
     fn take_parts(&mut self, parts: Vec<(Arc<str>, Part)>) {
         for (name, part) in parts {
             let sink = self.sinks.iter_mut().find(|sink| sink.name == name);
@@ -221,7 +249,7 @@ impl Coordination {
     fn give_up(&mut self, epoch: u64, reason: &str) {
         self.snapshots.clear();
         self.status.given_up += 1;
-        self.answer(epoch, &Err(format!("checkpoint {epoch} was given up: {reason}")));
+        self.answer(epoch, &Err(Unmade::GivenUp(format!("checkpoint {epoch} was given up: {reason}"))));
         self.shared.abort(epoch);
     }
 
@@ -288,7 +316,7 @@ impl Coordination {
         Ok(stats.bytes_written)
     }
 
-    fn answer(&mut self, epoch: u64, result: &Result<CheckpointReport, String>) {
+    fn answer(&mut self, epoch: u64, result: &Result<CheckpointReport, Unmade>) {
         let over = self.running == 0;
         self.demands.retain(|(demanded, answer)| {
             let waits = *demanded > epoch && !over;

@@ -1,23 +1,26 @@
 //! The root of a task that reads from rings.
 
+use super::careful::{Care, Hand};
 use super::task::{Body, Took};
 use crate::channel::{Inbox, Polled, Records};
 use crate::checkpoint::Aligned;
 use crate::error::Failed;
 use crate::operator::{Link, Pipe, Visit};
+use crate::record::Record;
 
 pub(crate) struct Entry<T> {
     inbox: Inbox<T>,
     pipe: Box<dyn Pipe<T>>,
+    hand: Hand<T>,
 }
 
-impl<T> Entry<T> {
-    pub(crate) fn new(inbox: Inbox<T>, pipe: Box<dyn Pipe<T>>) -> Self {
-        Self { inbox, pipe }
+impl<T: Record> Entry<T> {
+    pub(crate) fn new(inbox: Inbox<T>, pipe: Box<dyn Pipe<T>>, care: Option<Care>) -> Self {
+        Self { inbox, pipe, hand: Hand::new(care) }
     }
 }
 
-impl<T: Send> Body for Entry<T> {
+impl<T: Record> Body for Entry<T> {
     fn inputs(&self) -> usize {
         self.inbox.inputs()
     }
@@ -26,13 +29,21 @@ impl<T: Send> Body for Entry<T> {
         let Some((input, polled)) = self.inbox.poll(|input| cut.polls(input)) else { return Ok(Took::Nothing) };
         match polled {
             Polled::Records(mut records) => {
-                hand_on(&mut *self.pipe, &mut records, taken)?;
+                self.hand.on(&mut *self.pipe, &mut records, taken)?;
                 Ok(Took::Records)
             }
             Polled::Mark(mark) => Ok(Took::Mark(input, mark)),
             Polled::Empty => Ok(Took::Nothing),
             Polled::Closed | Polled::Poisoned => Ok(Took::Broken),
         }
+    }
+
+    fn is_ready(&self, cut: &Aligned) -> bool {
+        self.inbox.is_ready(|input| cut.polls(input))
+    }
+
+    fn text(&self) -> Option<String> {
+        self.hand.text()
     }
 
     fn link(&mut self) -> &mut dyn Link {

@@ -1,30 +1,52 @@
 //! A job on the caller's thread: the same tasks and the same coordinator, one step at a time. Embedders drive it from a
 //! loop of their own; with a seed, a clock that a test turns and a simulated store, a run can be repeated exactly.
 
+use super::JobProgress;
+use super::attempt::{Kept, Made, Make};
 use super::coordinator::{Coordination, Event};
-use super::pending::{Pending, refused};
+use super::pending::{Pending, Unmade, refused};
+use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
-use super::{JobProgress, Made};
 use crate::error::{Error, Failure};
 use crate::operator::Progress;
+use crate::snapshot::Store;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 /// A job that runs when it is told to.
 pub struct Local {
+    maker: Box<dyn Make>,
+    kept: Kept,
+    retry: Retry,
+    /// Of the attempt under way, or of the last one.
     shared: Arc<Shared>,
+    events: Sender<Event>,
+    stage: Stage,
+    random: Option<SplitMix>,
+    restored: Option<u64>,
+    restarts: u32,
+}
+
+enum Stage {
+    Runs(Box<Running>),
+    /// It has failed, and goes on at this time.
+    Pauses(u64),
+    Over,
+}
+
+/// An attempt under way.
+struct Running {
     tasks: Vec<Task>,
     coordination: Coordination,
-    events: Sender<Event>,
+    /// The epoch that it went on from.
+    restored: u64,
     /// The task that steps next, if nothing is drawn.
     next: usize,
     /// Steps without progress since the last one that made some.
     quiet: usize,
-    random: Option<SplitMix>,
-    restored: Option<u64>,
-    over: bool,
 }
 
 impl fmt::Debug for Local {
@@ -37,37 +59,95 @@ impl fmt::Debug for Local {
 }
 
 impl Local {
-    pub(crate) fn new(made: Made) -> Self {
-        let Made { config, shared, tasks, coordination, events, restored, finished, .. } = made;
-        let tasks = tasks.into_iter().map(|(_, task)| task).collect();
-        let random = config.seed.map(SplitMix);
-        Self { shared, tasks, coordination, events, next: 0, quiet: 0, random, restored, over: finished }
+    pub(crate) fn start(maker: Box<dyn Make>, store: Option<Store>) -> Result<Self, Error> {
+        let (mut kept, events) = Kept::new(store);
+        let made = maker.make(&mut kept)?;
+        let config = maker.config();
+        let (retry, random) = (Retry::new(config.restart), config.seed.map(SplitMix));
+        let (shared, restored) = (made.shared.clone(), made.restored);
+        let stage = Stage::of(made);
+        Ok(Self { maker, kept, retry, shared, events, stage, random, restored, restarts: 0 })
     }
 
     /// Steps one task, and does what is due of a checkpoint, its writing included. `None` is returned when no task had
-    /// anything to do for a whole round; `Done` when the job is over, all its results committed.
+    /// anything to do for a whole round, or while the job waits to be restarted; `Done` when the job is over, all its
+    /// results committed.
     ///
     /// # Errors
-    /// The first failure. The job is over then.
+    /// The first failure, if no restart follows it. The job is over then.
     pub fn step(&mut self) -> Result<Progress, Error> {
-        if self.over {
-            return Ok(Progress::Done);
+        let now_ns = self.shared.meter.clock().now_ns();
+        let stepped = match &mut self.stage {
+            Stage::Over => return Ok(Progress::Done),
+            Stage::Pauses(until_ns) if now_ns < *until_ns => return Ok(Progress::None),
+            Stage::Pauses(_) => return self.go_on(),
+            Stage::Runs(running) => running.step(&self.shared, &self.events, &mut self.random),
+        };
+        match stepped {
+            Ok(Progress::Done) => {
+                self.end();
+                Ok(Progress::Done)
+            }
+            Ok(progress) => Ok(progress),
+            Err(failure) => self.failed(failure),
         }
-        let progress = self.step_task().and_then(|progress| {
-            self.over = self.coordination.poll(self.shared.meter.clock().now_ns())?;
-            Ok(progress)
-        });
-        match progress {
-            Ok(_) if self.over => Ok(Progress::Done),
-            Ok(progress) => Ok(self.after(progress)),
-            Err(failure) => {
-                self.over = true;
-                self.shared.stop();
-                // The first failure is the one to report, whatever else goes wrong now.
-                self.tasks.drain(..).for_each(|task| drop(task.leave()));
-                Err(Error::Job(failure))
+    }
+
+    /// The attempt is over; who hears nothing more of it.
+    fn end(&mut self) {
+        if let Stage::Runs(running) = std::mem::replace(&mut self.stage, Stage::Over) {
+            let coordination = running.coordination;
+            self.kept.status = coordination.status;
+            drop(coordination.dissolve());
+        }
+        self.shared.outside.over(None);
+    }
+
+    /// Takes the attempt down, and another follows, if it may.
+    fn failed(&mut self, failure: Box<Failure>) -> Result<Progress, Error> {
+        self.shared.stop();
+        let Stage::Runs(running) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            unreachable!("only an attempt under way can fail");
+        };
+        let Running { tasks, mut coordination, restored, .. } = *running;
+        // The first failure is the one to report, whatever else goes wrong now.
+        tasks.into_iter().for_each(|task| drop(task.leave()));
+        let retried = self.retry.failed(Error::Job(failure), self.shared.durable_to() > restored);
+        match retried {
+            Ok(_) => self.kept.take_back(coordination),
+            Err(_) => {
+                coordination.refuse_demands(&Unmade::Ended);
+                self.kept.status = coordination.status;
+                drop(coordination.dissolve());
             }
         }
+        self.pause(retried)
+    }
+
+    /// Makes the next attempt.
+    fn go_on(&mut self) -> Result<Progress, Error> {
+        let made = match self.kept.next(&*self.maker) {
+            Ok(made) => made,
+            Err(error) => {
+                let retried = self.retry.failed(error, false);
+                return self.pause(retried);
+            }
+        };
+        self.restarts += 1;
+        self.shared = made.shared.clone();
+        self.stage = Stage::of(made);
+        Ok(if matches!(self.stage, Stage::Over) { Progress::Done } else { Progress::Made })
+    }
+
+    fn pause(&mut self, retried: Result<Duration, Box<Failure>>) -> Result<Progress, Error> {
+        self.stage = Stage::Over;
+        let pause = retried.map_err(|failure| {
+            self.shared.outside.over(Some(failure.to_string()));
+            Error::Job(failure)
+        })?;
+        let pause_ns = u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
+        self.stage = Stage::Pauses(self.shared.meter.clock().now_ns().saturating_add(pause_ns));
+        Ok(Progress::Made)
     }
 
     /// Steps until the job is over.
@@ -75,7 +155,12 @@ impl Local {
     /// # Errors
     /// The first failure.
     pub fn run(&mut self) -> Result<(), Error> {
-        while self.step()? != Progress::Done {}
+        while self.step()? != Progress::Done {
+            if let Stage::Pauses(until_ns) = self.stage {
+                let left_ns = until_ns.saturating_sub(self.shared.meter.clock().now_ns());
+                std::thread::sleep(Duration::from_nanos(left_ns).min(Duration::from_millis(1)));
+            }
+        }
         Ok(())
     }
 
@@ -85,45 +170,82 @@ impl Local {
     /// # Errors
     /// The job has no checkpoints, or is over.
     pub fn checkpoint(&self) -> Result<Pending, Error> {
-        if self.over {
+        if matches!(self.stage, Stage::Over) {
             return Err(refused("the job is over"));
         }
         Pending::ask(&self.shared, &self.events)
     }
 
-    /// The epoch that the job went on from, if it did.
+    /// The epoch that the job went on from when it was started, if it did.
     #[must_use]
     pub fn restored_epoch(&self) -> Option<u64> {
         self.restored
     }
 
+    /// How often the job has been restarted after a failure.
+    #[must_use]
+    pub fn restarts(&self) -> u32 {
+        self.restarts
+    }
+
     /// How far the job has come.
     #[must_use]
     pub fn progress(&self) -> JobProgress {
-        JobProgress { records: self.shared.meter.records(), last_checkpoint: self.coordination.status.last }
+        let last_checkpoint = match &self.stage {
+            Stage::Runs(running) => running.coordination.status.last,
+            _ => self.kept.status.last,
+        };
+        JobProgress { records: self.shared.meter.records(), last_checkpoint }
+    }
+}
+
+impl Stage {
+    fn of(made: Made) -> Self {
+        let Made { tasks, coordination, restored, finished, .. } = made;
+        if finished {
+            return Self::Over;
+        }
+        let tasks = tasks.into_iter().map(|(_, task)| task).collect();
+        Self::Runs(Box::new(Running { tasks, coordination, restored: restored.unwrap_or(0), next: 0, quiet: 0 }))
+    }
+}
+
+impl Running {
+    fn step(
+        &mut self,
+        shared: &Shared,
+        events: &Sender<Event>,
+        random: &mut Option<SplitMix>,
+    ) -> Result<Progress, Box<Failure>> {
+        let progress = self.step_task(shared, events, random)?;
+        if self.coordination.poll(shared.meter.clock().now_ns())? {
+            return Ok(Progress::Done);
+        }
+        self.quiet = if progress == Progress::Made { 0 } else { self.quiet + 1 };
+        Ok(if self.quiet < self.tasks.len() { Progress::Made } else { Progress::None })
     }
 
-    fn step_task(&mut self) -> Result<Progress, Box<Failure>> {
+    fn step_task(
+        &mut self,
+        shared: &Shared,
+        events: &Sender<Event>,
+        random: &mut Option<SplitMix>,
+    ) -> Result<Progress, Box<Failure>> {
         if self.tasks.is_empty() {
             return Ok(Progress::None);
         }
-        let index = match &mut self.random {
+        let index = match random {
             Some(random) => (random.next() % self.tasks.len() as u64) as usize,
             None => self.next % self.tasks.len(),
         };
         self.next = index + 1;
-        let progress = self.tasks[index].step(&self.shared, &self.events)?;
+        let progress = self.tasks[index].step(shared, events)?;
         if progress != Progress::Done {
             return Ok(progress);
         }
         self.next = index;
         self.tasks.remove(index).leave()?;
         Ok(Progress::Made)
-    }
-
-    fn after(&mut self, progress: Progress) -> Progress {
-        self.quiet = if progress == Progress::Made { 0 } else { self.quiet + 1 };
-        if self.quiet < self.tasks.len() { Progress::Made } else { Progress::None }
     }
 }
 

@@ -3,7 +3,7 @@
 //! User code runs in a task's steps, in the commit of a sink's parts, and in the `drop` of what it made: whoever calls any
 //! of it goes through here, so that no panic takes a thread away without a word.
 
-use crate::error::{Cause, Error, Failed, Failure};
+use crate::error::{Cause, Failed, Failure};
 use crate::operator::take_blamed;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,20 +17,6 @@ pub(super) fn caught<R>(run: impl FnOnce() -> Result<R, Failed>) -> Result<R, Fa
             None => failure,
         })))
     })
-}
-
-/// The same for code of the operator `name`, as a job is made. The operator is named in panics only: other errors say what
-/// they are about.
-pub(crate) fn caught_at<R>(name: &str, run: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
-    let mut result = None;
-    let panicked = caught(|| {
-        result = Some(run());
-        Ok(())
-    });
-    match (panicked, result) {
-        (Err(failed), _) => Err(failed.at(name).into()),
-        (Ok(()), result) => result.expect("it has not panicked"),
-    }
 }
 
 fn message_of(panic: &(dyn Any + Send)) -> String {

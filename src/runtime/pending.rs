@@ -8,7 +8,22 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 /// A checkpoint that was asked for, of all that had happened by then.
 #[must_use = "the checkpoint is durable only when `wait` has returned"]
 #[derive(Debug)]
-pub struct Pending(Receiver<Result<CheckpointReport, String>>);
+pub struct Pending(Receiver<Result<CheckpointReport, Unmade>>);
+
+/// Where the answer goes.
+pub(crate) type Answer = Sender<Result<CheckpointReport, Unmade>>;
+
+/// Why a checkpoint was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unmade {
+    /// Out of time, or out of room.
+    #[error("{0}")]
+    GivenUp(String),
+    #[error("the job failed and went back to its newest checkpoint before this one was made: ask again")]
+    Restarted,
+    #[error("the job ended before the checkpoint was made")]
+    Ended,
+}
 
 impl Pending {
     pub(super) fn ask(shared: &Shared, events: &Sender<Event>) -> Result<Self, Error> {
@@ -24,9 +39,9 @@ impl Pending {
     /// Waits until the checkpoint is durable. Not for a [`Local`](super::Local) job, which does nothing meanwhile.
     ///
     /// # Errors
-    /// It was given up, or the job ended before it was made.
+    /// It was given up, or the job was restarted or ended before it was made.
     pub fn wait(self) -> Result<CheckpointReport, Error> {
-        self.0.recv().map_err(|_| refused(ENDED))?.map_err(|reason| refused(&reason))
+        self.0.recv().unwrap_or(Err(Unmade::Ended)).map_err(|unmade| refused(&unmade.to_string()))
     }
 
     /// Whether the checkpoint is durable by now; none: not yet.
@@ -34,15 +49,14 @@ impl Pending {
     /// # Errors
     /// As [`Pending::wait`].
     pub fn try_wait(&self) -> Result<Option<CheckpointReport>, Error> {
-        match self.0.try_recv() {
-            Ok(result) => result.map(Some).map_err(|reason| refused(&reason)),
+        let result = match self.0.try_recv() {
+            Ok(result) => result.map(Some),
             Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(refused(ENDED)),
-        }
+            Err(TryRecvError::Disconnected) => Err(Unmade::Ended),
+        };
+        result.map_err(|unmade| refused(&unmade.to_string()))
     }
 }
-
-const ENDED: &str = "the job ended before the checkpoint was made";
 
 pub(super) fn refused(reason: &str) -> Error {
     Error::Job(Box::new(Failure::new(Cause::Checkpoint(reason.to_owned()))))

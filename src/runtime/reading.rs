@@ -1,6 +1,6 @@
 //! The root of a task that reads from a source: its share of the splits, one after the other.
 
-use super::entry::hand_on;
+use super::careful::{Care, Hand};
 use super::shared::Shared;
 use super::task::{Body, Took};
 use crate::channel::Records;
@@ -27,6 +27,7 @@ pub(crate) struct Reading<S: Source> {
     batch_len: usize,
     pipe: Box<dyn Pipe<S::Item>>,
     meter: SourceMeter,
+    hand: Hand<S::Item>,
 }
 
 impl<S: Source> Reading<S> {
@@ -37,10 +38,11 @@ impl<S: Source> Reading<S> {
         batch_len: usize,
         pipe: Box<dyn Pipe<S::Item>>,
         meter: SourceMeter,
+        care: Option<Care>,
     ) -> Self {
         let to_read = (0..splits.len()).filter(|&index| !splits[index].done).collect();
         let (source, batch) = (source.clone(), Vec::with_capacity(batch_len));
-        Self { open, source, splits, to_read, reader: None, batch, batch_len, pipe, meter }
+        Self { open, source, splits, to_read, reader: None, batch, batch_len, pipe, meter, hand: Hand::new(care) }
     }
 
     /// Reads a batch from the front split into `self.batch`.
@@ -86,7 +88,7 @@ impl<S: Source> Body for Reading<S> {
         // Also before an error: what was read ahead of the bad record is good.
         let records = self.batch.len() as u64;
         self.meter.meter.read(records);
-        hand_on(&mut *self.pipe, &mut Records::of(&mut self.batch), taken)?;
+        self.hand.on(&mut *self.pipe, &mut Records::of(&mut self.batch), taken)?;
         // A record that cannot be read is the one to blame.
         *taken += u64::from(read.is_err());
         Ok(match read? {
@@ -94,6 +96,14 @@ impl<S: Source> Body for Reading<S> {
             Some(Read::Pending) if records == 0 => Took::Nothing,
             Some(_) => Took::Records,
         })
+    }
+
+    fn text(&self) -> Option<String> {
+        self.hand.text()
+    }
+
+    fn polls(&self) -> bool {
+        !self.to_read.is_empty()
     }
 
     fn link(&mut self) -> &mut dyn Link {

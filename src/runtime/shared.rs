@@ -1,9 +1,10 @@
 //! The words that the threads of a job share. Everything here is read once per batch at most.
 
-use crate::channel::Waker;
+use crate::channel::Wakers;
 use crate::clock::Clock;
+use crate::handle::Outside;
 use crossbeam_utils::CachePadded;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// One for each job.
@@ -19,7 +20,8 @@ pub(crate) struct Shared {
     /// From this epoch on tasks hand over all their pages, and not only what has changed.
     full_from: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
-    wakers: OnceLock<Vec<Waker>>,
+    workers: Arc<Wakers>,
+    pub(crate) outside: Arc<Outside>,
     /// False for a job without checkpoints: nothing is ever frozen.
     pub(crate) checkpointing: bool,
     pub(crate) meter: Meter,
@@ -31,6 +33,8 @@ pub(crate) struct Meter {
     rate_per_s: Option<u64>,
     /// From when on the rate counts: opening a store on a busy disk is no reason for a burst.
     paced_from_ns: u64,
+    /// Records that had been read by then.
+    paced_from_records: u64,
     records: CachePadded<AtomicU64>,
     /// When the first record was read, plus one; 0 before.
     first_record_ns: AtomicU64,
@@ -38,7 +42,14 @@ pub(crate) struct Meter {
 
 impl Shared {
     /// For a job that goes on from `epoch` (0: afresh).
-    pub(crate) fn new(epoch: u64, checkpointing: bool, clock: Clock, rate_per_s: Option<u64>) -> Self {
+    pub(crate) fn new(
+        epoch: u64,
+        checkpointing: bool,
+        clock: Clock,
+        rate_per_s: Option<u64>,
+        outside: Arc<Outside>,
+    ) -> Self {
+        outside.durable(epoch);
         let word = |value| CachePadded::new(AtomicU64::new(value));
         Self {
             requested: word(epoch),
@@ -47,16 +58,28 @@ impl Shared {
             closed_to: word(epoch),
             full_from: word(u64::MAX),
             stopping: CachePadded::new(AtomicBool::new(false)),
-            wakers: OnceLock::new(),
+            workers: Arc::default(),
+            outside,
             checkpointing,
             meter: Meter {
                 paced_from_ns: clock.now_ns(),
+                paced_from_records: 0,
                 clock,
                 rate_per_s,
                 records: word(0),
                 first_record_ns: AtomicU64::new(0),
             },
         }
+    }
+
+    /// For the next attempt of the same job, from `epoch`: only counts and clock go on.
+    pub(crate) fn next(&self, epoch: u64) -> Self {
+        let Meter { clock, rate_per_s, .. } = &self.meter;
+        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s, self.outside.clone());
+        next.meter.paced_from_records = self.meter.records();
+        *next.meter.records.get_mut() = self.meter.records();
+        *next.meter.first_record_ns.get_mut() = self.meter.first_record_ns.load(Ordering::Relaxed);
+        next
     }
 
     // Each Acquire below pairs with the Release of the setter of the same word: who sees an epoch also sees what the
@@ -90,7 +113,7 @@ impl Shared {
 
     pub(crate) fn request(&self, epoch: u64) {
         self.requested.store(epoch, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     pub(crate) fn abort(&self, epoch: u64) {
@@ -100,17 +123,18 @@ impl Shared {
 
     pub(crate) fn durable(&self, epoch: u64) {
         self.durable_to.store(epoch, Ordering::Release);
+        self.outside.durable(epoch);
     }
 
     pub(crate) fn close(&self, epoch: u64) {
         self.closed_to.store(epoch, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     /// Ends all loops, soon and without ceremony.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.wake_all();
+        self.wake_surely();
     }
 
     /// Pairs with the Release in `stop`: who sees a ring whose other end has gone, and then looks here, sees why.
@@ -118,14 +142,22 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Said once, when the workers exist.
-    pub(crate) fn set_wakers(&self, wakers: Vec<Waker>) {
-        // A second call would be a second start of the same job, which `Job::start` takes by value.
-        let _ = self.wakers.set(wakers);
+    /// The workers, as far as they sleep.
+    pub(crate) fn workers(&self) -> &Arc<Wakers> {
+        &self.workers
     }
 
-    pub(crate) fn wake_all(&self) {
-        self.wakers.get().into_iter().flatten().for_each(Waker::wake);
+    /// Wakes the workers, and whoever waits at a handle. One who is just falling asleep may be missed.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        self.workers.wake();
+        self.outside.wakers().wake();
+    }
+
+    /// Wakes them for all that the caller has published.
+    pub(crate) fn wake_surely(&self) {
+        self.workers.wake_surely();
+        self.outside.wakers().wake_surely();
     }
 }
 
@@ -134,7 +166,7 @@ impl Meter {
     pub(crate) fn allowance(&self, max: usize) -> usize {
         let Some(rate) = self.rate_per_s else { return max };
         let paced_ns = self.clock.now_ns() - self.paced_from_ns;
-        let due = u128::from(paced_ns) * u128::from(rate) / 1_000_000_000;
+        let due = u128::from(paced_ns) * u128::from(rate) / 1_000_000_000 + u128::from(self.paced_from_records);
         let left = due.saturating_sub(u128::from(self.records()));
         usize::try_from(left).unwrap_or(max).min(max)
     }

@@ -24,6 +24,19 @@ pub(crate) trait Body: Send {
     fn inputs(&self) -> usize;
     /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
     fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
+    /// Whether `poll` would take something, as far as that is known without trying.
+    fn is_ready(&self, _: &Aligned) -> bool {
+        true
+    }
+
+    /// The record under way, where it is known: after a failure, for its report.
+    fn text(&self) -> Option<String> {
+        None
+    }
+    /// Whether it waits for something that wakes nobody.
+    fn polls(&self) -> bool {
+        false
+    }
     /// The pipes.
     fn link(&mut self) -> &mut dyn Link;
     /// The task has failed: tells all neighbours.
@@ -88,6 +101,11 @@ impl Task {
         caught(|| self.try_step(shared, events)).map_err(|failed| self.placed(failed))
     }
 
+    /// Whether it waits for something that wakes nobody.
+    pub(crate) fn polls(&self) -> bool {
+        self.phase == Phase::Reading && self.body.polls()
+    }
+
     /// It is done, and lets go of what it was made of: that is user code too.
     pub(crate) fn leave(self) -> Result<(), Box<Failure>> {
         let Self { name, index, body, .. } = self;
@@ -103,6 +121,7 @@ impl Task {
         failure.task.get_or_insert(self.index);
         failure.epoch.get_or_insert(self.cut.frozen() + 1);
         failure.record.get_or_insert(self.taken);
+        failure.text = failure.text.take().or_else(|| self.body.text());
         failure
     }
 
@@ -144,7 +163,8 @@ impl Task {
         match self.body.poll(&self.cut, &mut self.taken)? {
             Took::Records => {
                 self.unpublished += 1;
-                if self.unpublished >= BATCHES_BEFORE_PUBLISH {
+                // Nothing more to read: what there is goes now, not when the next step finds the same.
+                if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
                     self.publish()?;
                 }
             }

@@ -12,11 +12,18 @@ pub(crate) fn work(mut tasks: Vec<Task>, shared: &Shared, events: &Sender<Event>
     while !tasks.is_empty() && !shared.is_stopping() {
         if duty_cycle(&mut tasks, shared, events) {
             idle.reset();
-            shared.wake_all();
+            shared.wake();
         } else {
+            // Whoever was just falling asleep while this worker was busy has been missed.
+            if idle.is_fresh() {
+                idle.polls(tasks.iter().any(Task::polls));
+                shared.wake_surely();
+            }
             idle.wait();
         }
     }
+    // That is user code too, and comes after the first failure, if there is one: nobody needs to hear of it.
+    tasks.into_iter().for_each(|task| drop(task.leave()));
 }
 
 /// One pass over the tasks: whether any of them did something.

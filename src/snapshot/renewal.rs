@@ -36,13 +36,19 @@ impl Store {
             Elsewhere { path: &file.path, forest, maps: &origin.maps }
         });
         let way = Way { keep: self.options.keep, durability: self.options.durability, sums: &self.sums, origin };
+        // Until the contrary is known: a panic on the way is a failure as well.
+        self.failed = true;
         match self.current.commit(checkpoint, &way) {
             Ok(stats) => {
+                self.failed = false;
                 (self.base_epoch, self.origin, self.unreadable) = (checkpoint.epoch, None, None);
                 self.remove_earlier();
                 Ok(stats)
             }
-            Err(Stop::Declined(error)) => Err(error),
+            Err(Stop::Declined(error)) => {
+                self.failed = false;
+                Err(error)
+            }
             Err(Stop::Failed(error)) => Err(self.fail(error)),
             Err(Stop::Origin(error)) => {
                 self.unreadable = Some(error.to_string());
@@ -70,6 +76,15 @@ impl Store {
         self.base_on(epoch)?;
         self.commit(&Checkpoint { epoch: number, header, entries })?;
         Ok(())
+    }
+
+    /// Makes sure that the newest epoch is what [`Store::newest`] says. After a commit that failed its epoch may be in the
+    /// file all the same, in the page cache only: nobody may rely on it, and a later start must not find it.
+    ///
+    /// # Errors
+    /// A new file is needed for that, and cannot be made.
+    pub fn settle(&mut self) -> Result<(), StoreError> {
+        if self.failed { self.renew() } else { Ok(()) }
     }
 
     /// Looks for what somebody else may have done to the file: moved, removed or shortened it. A file that is shortened

@@ -1,13 +1,14 @@
 //! The whole runtime under a seed: a random dataflow, drawn and run on one thread with a random choice of the task that
 //! steps next, tiny rings and batches, a simulated disk, checkpoints that come, time out and are asked for, writes and syncs
 //! that fail, and crashes at any step and at any write; each time it is started anew, mostly at another parallelism, and now
-//! and then from an older checkpoint. In the end the committed output
-//! must be what a plain computation of the same dataflow gives.
+//! and then from an older checkpoint. User code panics now and then, and the job restarts in process. In the end the
+//! committed output must be what a plain computation of the same dataflow gives.
 //!
 //! The seed is the bug report: `SNAPRING_SEED=17 cargo test --test simulate`. More seeds: `SNAPRING_SEEDS=100000`.
 
 mod random;
 mod recipe;
+mod trip;
 
 use random::Random;
 use recipe::{Item, Step};
@@ -15,13 +16,14 @@ use snapring::clock::Clock;
 use snapring::connector::Memory;
 use snapring::error::{Cause, Error};
 use snapring::operator::Progress;
-use snapring::runtime::{Checkpoints, Config, Local, Pending};
+use snapring::runtime::{Checkpoints, Config, Local, Pending, Restart};
 use snapring::snapshot::sim::{Incident, SimDisk};
 use snapring::snapshot::{Generations, Store, StoreOptions};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use trip::{TRIPPED, Trip};
 
 const SEEDS: u64 = 3000;
 /// No job here takes as many steps.
@@ -76,7 +78,10 @@ impl World {
             checkpoints = checkpoints.from_epoch(to);
         }
         let timeout = if random.one_in(3) { random.between(20, 400) } else { u64::MAX };
+        let pauses = [random.below(50), random.below(500)].map(Duration::from_nanos);
         let config = Config::new()
+            .restart(Restart::attempts(random.below(5) as u32).backoff(pauses[0], pauses[1]))
+            .careful(random.one_in(8))
             .unpinned_workers(1)
             .parallelism(random.between(1, 4) as u32)
             .ring_capacity(random.between(1, 3) as usize)
@@ -107,17 +112,23 @@ impl World {
         let full = may_crash && self.random.one_in(4);
         self.disk.full_above(full.then(|| self.disk.used_bytes()));
         let steps = if may_crash { self.random.below(2500) } else { STUCK_AFTER };
-        let outcome = self.start(&clock).and_then(|mut job| self.drive(&mut job, &clock, steps));
+        let fails = may_crash && self.random.one_in(2);
+        let trip = Trip::new(self.random.next(), if fails { self.random.below(7) } else { 0 }, 600);
+        let outcome = self.start(&clock, &trip).and_then(|mut job| {
+            let outcome = self.drive(&mut job, &clock, steps);
+            self.seen.restarts += u64::from(job.restarts());
+            outcome
+        });
         match outcome {
             Ok(outcome) => outcome,
-            Err(error) if may_crash && is_of_the_store(&error) => Outcome::Crashed,
+            Err(error) if may_crash && (is_of_the_store(&error) || is_tripped(&error)) => Outcome::Crashed,
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn start(&mut self, clock: &Arc<AtomicU64>) -> Result<Local, Error> {
+    fn start(&mut self, clock: &Arc<AtomicU64>, trip: &Trip) -> Result<Local, Error> {
         let config = self.config(clock)?;
-        let job = recipe::draw(&self.steps, &self.sinks).into_local(config)?;
+        let job = recipe::draw(&self.steps, &self.sinks, trip).into_local(config)?;
         self.seen.restores += u64::from(job.restored_epoch().is_some());
         assert!(job.restored_epoch().unwrap_or(0) >= self.promised, "epoch {} was promised", self.promised);
         Ok(job)
@@ -161,9 +172,11 @@ impl World {
     }
 
     fn crash(&mut self) {
-        let (random, power_fails) = (&mut self.random, self.power_fails);
-        self.disk.crash(|_| !power_fails || random.one_in(2));
-        if power_fails {
+        let random = &mut self.random;
+        if !self.power_fails {
+            self.disk.kill();
+        } else {
+            self.disk.crash(|_| random.one_in(2));
             self.sinks.iter().for_each(Memory::lose_power);
         }
     }
@@ -177,6 +190,12 @@ fn is_of_the_store(error: &Error) -> bool {
     }
 }
 
+/// Restarts did not help.
+fn is_tripped(error: &Error) -> bool {
+    let Error::Job(failure) = error else { return false };
+    matches!(&failure.cause, Cause::Panic(message) if message.starts_with(TRIPPED))
+}
+
 /// What the seeds have gone through together.
 #[derive(Debug, Default)]
 struct Seen {
@@ -187,6 +206,7 @@ struct Seen {
     failed: u64,
     new_files: u64,
     went_back: u64,
+    restarts: u64,
 }
 
 impl Seen {
@@ -198,6 +218,7 @@ impl Seen {
         self.failed += other.failed;
         self.new_files += other.new_files;
         self.went_back += other.went_back;
+        self.restarts += other.restarts;
     }
 }
 
@@ -212,7 +233,7 @@ fn simulate(seed: u64, seen: &mut Seen) {
         world.seen.crashes += 1;
     }
     // Where the job finished before its crash came, that is called off; going on then finds nothing left to do.
-    world.disk.crash(|_| true);
+    world.disk.kill();
     assert_eq!(world.run(false), Outcome::Finished);
     world.seen.new_files = u64::from(world.disk.list().unwrap() != [1]);
     for (number, (sink, expected)) in world.sinks.iter().zip(recipe::compute(&world.steps)).enumerate() {
@@ -238,6 +259,13 @@ fn committed_output_is_that_of_an_undisturbed_run() {
         return simulate(seed, &mut seen);
     }
     let seeds = number("SNAPRING_SEEDS").unwrap_or(SEEDS);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>();
+        if !message.is_some_and(|message| message.starts_with(TRIPPED)) {
+            hook(panic);
+        }
+    }));
     for seed in 0..seeds {
         if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| simulate(seed, &mut seen))) {
             eprintln!("SNAPRING_SEED={seed} repeats this");
@@ -254,6 +282,7 @@ fn committed_output_is_that_of_an_undisturbed_run() {
         seen.failed > seeds / 50,
         seen.new_files > seeds / 20,
         seen.went_back > seeds / 20,
+        seen.restarts > seeds / 3,
     ];
-    assert!(seeds < 1000 || enough == [true; 7], "{seen:?}");
+    assert!(seeds < 1000 || enough == [true; 8], "{seen:?}");
 }

@@ -1,6 +1,7 @@
 //! A random dataflow as a plain list of steps, which can be drawn and can be computed.
 
 use super::random::Random;
+use super::trip::Trip;
 use snapring::connector::{Generate, Memory};
 use snapring::dataflow::{Dataflow, Stream};
 use snapring::record::Record;
@@ -108,21 +109,21 @@ fn words(word: &str, ids: &[u64]) -> Item {
     Item { id: sum, key: ids.len() as u64, amount: 1, word: word.to_owned() }
 }
 
-/// Draws the recipe; results go to these sinks.
-pub fn draw(steps: &[Step], sinks: &[Memory<Item>]) -> Dataflow {
+/// Draws the recipe; results go to these sinks, and user code fails by `trip`.
+pub fn draw(steps: &[Step], sinks: &[Memory<Item>], trip: &Trip) -> Dataflow {
     let flow = Dataflow::new("simulated");
     let mut open: Vec<Stream<Item>> = Vec::new();
     let mut sinks = sinks.iter();
     for (at, step) in steps.iter().enumerate() {
         let name = format!("{at}");
         let mut take = || open.remove(0);
+        let (trip, other) = (trip.clone(), trip.clone());
         let made = match *step {
-            Step::Source { number, events, splits, keys } => {
-                flow.source(&name, Generate::new(events, splits, move |index| Item::nth(number, index, keys)))
-            }
-            Step::Map => take().map(map).stage(&name),
+            Step::Source { number, events, splits, keys } => flow
+                .source(&name, Generate::new(events, splits, trip.before(move |index| Item::nth(number, index, keys)))),
+            Step::Map => take().map(trip.before(map)).stage(&name),
             Step::Filter => take().filter(filter).stage(&name),
-            Step::FlatMap => take().flat_map(flat_map).stage(&name),
+            Step::FlatMap => take().flat_map(trip.before(flat_map)).stage(&name),
             Step::Stage => take().stage(&name),
             Step::Fork => {
                 let (one, other) = take().fork();
@@ -134,13 +135,18 @@ pub fn draw(steps: &[Step], sinks: &[Memory<Item>]) -> Dataflow {
                 one.merge(other)
             }
             Step::Count => take()
-                .key_by(|item| item.key)
+                .key_by(move |item| {
+                    trip.pass();
+                    item.key
+                })
                 .count(&name)
                 .map(|(key, number)| counted(key, number))
                 .stage(&at.to_string().repeat(3)),
             Step::Fold => {
-                let folded = take().key_by(|item| item.key).fold(&name, (0u64, 0i64), |(number, sum), item| {
+                let folded = take().key_by(|item| item.key).fold(&name, (0u64, 0i64), move |(number, sum), item| {
+                    trip.pass();
                     *number += 1;
+                    other.pass();
                     *sum += item.amount;
                 });
                 folded.map(|(key, (number, _))| counted(key, number)).stage(&format!("{at}-after"))

@@ -4,11 +4,15 @@ use super::code::{self, find_word, line_of};
 
 /// Who may use whom (architecture note): a room may use those named here and itself. `lib.rs` and `docs` introduce all.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("dataflow", &["graph", "runtime", "connector", "operator", "channel", "checkpoint", "state", "snapshot", BOTTOM]),
+    (
+        "dataflow",
+        &["graph", "runtime", "connector", "operator", "handle", "channel", "checkpoint", "state", "snapshot", BOTTOM],
+    ),
     ("graph", &["runtime", "operator", "channel", "checkpoint", "state", "snapshot", BOTTOM]),
-    ("runtime", &["operator", "channel", "checkpoint", "state", "snapshot", BOTTOM]),
-    ("operator", &["channel", "checkpoint", "state", "snapshot", BOTTOM]),
+    ("runtime", &["operator", "handle", "channel", "checkpoint", "state", "snapshot", BOTTOM]),
+    ("operator", &["handle", "channel", "checkpoint", "state", "snapshot", BOTTOM]),
     ("connector", &["operator", "record", "error"]),
+    ("handle", &["channel", BOTTOM]),
     ("channel", &[BOTTOM]),
     ("checkpoint", &[BOTTOM]),
     ("state", &[BOTTOM]),

@@ -63,16 +63,17 @@ fn a_newer_barrier_takes_the_place_of_one_that_waits_and_of_nothing_else() {
     (0..3).for_each(|n| outbox.emit(0, n).unwrap());
     outbox.mark_all(Mark::Barrier(1));
     outbox.mark_all(Mark::Watermark(9));
-    outbox.emit(0, 3).unwrap();
     outbox.mark_all(Mark::Barrier(2));
-    outbox.mark_all(Mark::End);
+    outbox.emit(0, 3).unwrap();
     outbox.mark_all(Mark::Barrier(3));
+    outbox.mark_all(Mark::End);
+    outbox.mark_all(Mark::Barrier(4));
     let mut got = String::new();
     while !outbox.flush() {
         outbox.publish();
         got += &drain(&mut consumers[0]);
     }
-    assert_eq!(got + &drain(&mut consumers[0]), "0 1 2 W9 3 E ", "nobody reads behind the end");
+    assert_eq!(got + &drain(&mut consumers[0]), "0 1 2 W9 B2 3 E ", "nobody reads behind the end");
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn waiting_ends_by_itself_and_by_a_waker() {
     let begin = Instant::now();
     (0..30).for_each(|_| idle.wait());
     assert!(begin.elapsed() >= Duration::from_millis(1), "it parks in the end");
-    idle.waker().wake();
+    idle.waker().unwrap().wake();
     idle.reset();
     let mut spinning = Idle::new(Wait::Spin, 2, 1);
     let begin = Instant::now();

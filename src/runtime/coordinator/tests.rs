@@ -8,7 +8,7 @@ use crate::snapshot::StoreOptions;
 use crate::snapshot::sim::SimDisk;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{TryRecvError, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -46,7 +46,7 @@ impl Committer for Logging {
 fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
     let (disk, log) = (SimDisk::new(), Log::default());
     let store = Store::open_on(Box::new(disk.clone()), StoreOptions::default()).unwrap();
-    let shared = Arc::new(Shared::new(0, true, Clock::Manual(Arc::new(AtomicU64::new(0))), None));
+    let shared = Arc::new(Shared::new(0, true, Clock::Manual(Arc::new(AtomicU64::new(0))), None, Arc::default()));
     let machine = Coordinator::new(2, 0, Timing { interval_ns: None, timeout_ns: Some(10) }, 0);
     let committer = Logging { shared: shared.clone(), disk: disk.clone(), log: log.clone() };
     let sink =
@@ -62,7 +62,7 @@ fn snapshot(name: &str) -> TaskSnapshot {
         name: "kept".into(),
         exactly_once: true,
         committer: Box::new(Logging {
-            shared: Arc::new(Shared::new(0, true, Clock::system(), None)),
+            shared: Arc::new(Shared::new(0, true, Clock::system(), None, Arc::default())),
             disk: SimDisk::new(),
             log: Log::default(),
         }),

@@ -1,0 +1,180 @@
+//! Where a handle and the tasks of the job meet: each attempt of the job leaves its ends of the rings here, and the handle
+//! takes them. Nothing here is looked at while records flow.
+
+use super::Outside;
+use crate::channel::{Consumer, Producer, Wakers};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// No input is closed at this number.
+pub(super) const OPEN: u64 = u64::MAX;
+
+/// Of an [`Input`](super::Input).
+pub(crate) struct InputPort<T> {
+    pub(super) outside: Arc<Outside>,
+    attempt: Mutex<Option<InputAttempt<T>>>,
+    /// The records before this number are all there will be.
+    closed_at: AtomicU64,
+    /// The handle has gone.
+    gone: AtomicBool,
+    /// Its thread was panicking then.
+    panicked: AtomicBool,
+}
+
+/// What an attempt of the job leaves for an input.
+pub(super) struct InputAttempt<T> {
+    /// None: the input had ended before.
+    pub(super) ring: Option<Producer<T>>,
+    /// The number of the first record that the job wants.
+    pub(super) from: u64,
+    pub(super) workers: Arc<Wakers>,
+}
+
+/// Whether more will come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coming {
+    /// Perhaps.
+    Open,
+    /// All has been taken.
+    Ended,
+    /// The handle has gone, and what it would have to push again with it: it had closed at this number.
+    Lost(u64),
+    /// The handle was dropped by a panic.
+    Panicked,
+}
+
+impl<T> InputPort<T> {
+    pub(crate) fn new(outside: Arc<Outside>) -> Self {
+        Self {
+            outside,
+            attempt: Mutex::default(),
+            closed_at: AtomicU64::new(OPEN),
+            gone: AtomicBool::new(false),
+            panicked: AtomicBool::new(false),
+        }
+    }
+
+    /// An attempt of the job begins: it wants the records from `from` on, through `ring`.
+    pub(crate) fn begin(&self, ring: Option<Producer<T>>, from: u64, workers: Arc<Wakers>) {
+        *locked(&self.attempt) = Some(InputAttempt { ring, from, workers });
+    }
+
+    pub(super) fn take_attempt(&self) -> Option<InputAttempt<T>> {
+        locked(&self.attempt).take()
+    }
+
+    /// Whether the handle would find something new here.
+    pub(super) fn has_news(&self) -> bool {
+        locked(&self.attempt).is_some() || self.outside.outcome().is_some()
+    }
+
+    /// What a task that has taken everything up to number `taken` and finds its ring empty may expect. (It asks first and looks
+    /// at the ring again: what was pushed before the closing is there to be seen.)
+    pub(crate) fn coming(&self, taken: u64) -> Coming {
+        // Acquire, for the Releases in `close_at` and `leave`: what was pushed before is published.
+        let gone = self.gone.load(Ordering::Acquire);
+        let closed_at = self.closed_at.load(Ordering::Acquire);
+        match (gone, closed_at) {
+            // Below: it was closed before it knew where the job goes on from.
+            (_, closed_at) if closed_at <= taken => Coming::Ended,
+            (true, _) if self.panicked.load(Ordering::Relaxed) => Coming::Panicked,
+            (true, closed_at) => Coming::Lost(closed_at),
+            (false, _) => Coming::Open,
+        }
+    }
+
+    pub(super) fn close_at(&self, number: u64) {
+        self.closed_at.store(number, Ordering::Release);
+    }
+
+    pub(super) fn leave(&self) {
+        self.panicked.store(std::thread::panicking(), Ordering::Relaxed);
+        self.gone.store(true, Ordering::Release);
+    }
+}
+
+/// Of an [`Output`](super::Output).
+pub(crate) struct OutputPort<T> {
+    pub(super) outside: Arc<Outside>,
+    /// Rings of attempts that the handle has not turned to yet, in order. None: it has gone, and wants nothing.
+    attempts: Mutex<Option<Vec<OutputAttempt<T>>>>,
+    /// What found no room in a ring when its task went away, with the barrier behind it: the ring's address names the lane.
+    leftovers: Mutex<Vec<Leftovers<T>>>,
+    /// Counts the rings.
+    rings: AtomicU64,
+}
+
+/// The rings of one attempt of the job.
+pub(super) struct OutputAttempt<T> {
+    /// The epoch that it goes on from.
+    pub(super) restored: u64,
+    pub(super) workers: Arc<Wakers>,
+    /// Each with its number.
+    pub(super) rings: Vec<(u64, Consumer<T>)>,
+}
+
+/// Records of a ring that never got into it, each stretch with the barrier that follows it.
+struct Leftovers<T> {
+    ring: u64,
+    stretches: Vec<(Vec<T>, u64)>,
+}
+
+impl<T> OutputPort<T> {
+    pub(crate) fn new(outside: Arc<Outside>) -> Self {
+        Self { outside, attempts: Mutex::new(Some(Vec::new())), leftovers: Mutex::default(), rings: AtomicU64::new(0) }
+    }
+
+    /// An attempt of the job begins, from this epoch.
+    pub(crate) fn begin(&self, restored: u64, workers: Arc<Wakers>) {
+        if let Some(attempts) = &mut *locked(&self.attempts) {
+            attempts.push(OutputAttempt { restored, workers, rings: Vec::new() });
+        }
+    }
+
+    /// One more ring of the attempt that began last. Returns its number.
+    ///
+    /// # Panics
+    /// None has begun.
+    pub(crate) fn add(&self, ring: Consumer<T>) -> u64 {
+        let number = self.rings.fetch_add(1, Ordering::Relaxed);
+        if let Some(attempts) = &mut *locked(&self.attempts) {
+            attempts.last_mut().expect("an attempt begins before its tasks are made").rings.push((number, ring));
+        }
+        number
+    }
+
+    /// The next attempt, if there is one.
+    pub(super) fn next_attempt(&self) -> Option<OutputAttempt<T>> {
+        let mut attempts = locked(&self.attempts);
+        attempts.as_mut().filter(|attempts| !attempts.is_empty()).map(|attempts| attempts.remove(0))
+    }
+
+    /// The handle goes.
+    pub(super) fn forsake(&self) {
+        *locked(&self.attempts) = None;
+        locked(&self.leftovers).clear();
+    }
+
+    /// Whether the handle would find something new here.
+    pub(super) fn has_news(&self) -> bool {
+        locked(&self.attempts).as_ref().is_some_and(|attempts| !attempts.is_empty()) || self.outside.outcome().is_some()
+    }
+
+    /// What a task leaves behind when it goes away; before its end of the ring does.
+    pub(crate) fn leave(&self, ring: u64, stretches: Vec<(Vec<T>, u64)>) {
+        if !stretches.is_empty() {
+            locked(&self.leftovers).push(Leftovers { ring, stretches });
+        }
+    }
+
+    /// What was left behind for a ring whose other end has gone.
+    pub(super) fn left(&self, ring: u64) -> Vec<(Vec<T>, u64)> {
+        let mut leftovers = locked(&self.leftovers);
+        let at = leftovers.iter().position(|leftovers| leftovers.ring == ring);
+        at.map(|at| leftovers.swap_remove(at).stretches).unwrap_or_default()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
