@@ -112,6 +112,7 @@ fn an_epoch_that_cannot_be_written_is_not_reported_as_durable() {
     events.send(Event::Snapshot { task: 1, epoch: 1, snapshot: snapshot("b") }).unwrap();
     assert!(!coordination.poll(0).unwrap(), "the job runs on");
     let answer = answered.try_recv().unwrap().unwrap_err();
+    let Unmade::GivenUp(answer) = answer else { panic!("{answer:?}") };
     assert!(answer.contains("checkpoint 1 was given up") && answer.contains("simulated failure"), "{answer}");
     assert_eq!((coordination.shared.durable_to(), coordination.shared.closed_to()), (0, 1));
     assert_eq!(log.lock().unwrap().len(), 1, "nothing is committed");
