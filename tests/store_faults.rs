@@ -4,54 +4,100 @@ mod store_support;
 
 use snapring::error::StoreError;
 use snapring::snapshot::sim::{Incident, SimDisk};
-use snapring::snapshot::{BLOCK_BYTES, Reader, Store, StoreOptions};
+use snapring::snapshot::{BLOCK_BYTES, Generations, Reader, Store, StoreOptions};
 use store_support::{Model, Rng, entry, options};
 
 fn open(disk: &SimDisk) -> Result<Store, StoreError> {
     Store::open_on(Box::new(disk.clone()), options())
 }
 
-/// Commits up to five epochs; gives back the last acknowledged one, and the error that came.
-fn commit_some(store: &mut Store, model: &mut Model) -> (u64, Option<StoreError>) {
-    let mut acknowledged = 0;
-    for _ in 0..5 {
-        model.step();
-        if let Err(error) = store.commit(&model.checkpoint()) {
-            return (acknowledged, Some(error));
+/// What came of some commits.
+struct Came {
+    acknowledged: u64,
+    errors: Vec<StoreError>,
+}
+
+/// Commits until six have worked, and three after the last failure, through all failures on the way; at each moment the store has what was acknowledged, and
+/// so has one that is opened after a crash at that moment.
+fn commit_through(disk: &SimDisk, model: &mut Model, last_failure: u64, rng: &mut Rng) -> Came {
+    let mut came = Came { acknowledged: 0, errors: Vec::new() };
+    let mut store = loop {
+        match open(disk) {
+            Ok(store) => break store,
+            Err(error) => came.errors.push(error),
         }
-        acknowledged = model.epoch;
-        model.durable();
+        assert!(came.errors.len() < 100, "{:?}", came.errors);
+    };
+    let (mut worked, mut since) = (0, 0);
+    while worked < 6 || since < 3 && !came.errors.is_empty() {
+        since = if disk.calls() > last_failure { since + 1 } else { 0 };
+        model.step();
+        match store.commit(&model.checkpoint()) {
+            Ok(_) => {
+                came.acknowledged = model.epoch;
+                model.durable();
+                worked += 1;
+            }
+            Err(error) => came.errors.push(error),
+        }
+        assert!(!store.needs_full());
+        assert!(came.errors.len() < 100, "{:?}", came.errors);
+        assert_eq!(store.newest().unwrap_or(0), came.acknowledged);
+        model.check_kept(&store);
+        crash_now(disk, model, &came, rng);
     }
-    (acknowledged, None)
+    assert!(store.audit().unwrap().exact);
+    came
+}
+
+/// On a copy of the disk: the machine stops, comes back, and goes on.
+fn crash_now(disk: &SimDisk, model: &Model, came: &Came, rng: &mut Rng) {
+    let (disk, mut model) = (disk.fork(), model.clone());
+    let killed = rng.below(4) == 0;
+    if killed {
+        disk.kill();
+    } else {
+        let survivors_of_4 = rng.below(5);
+        disk.crash(|_| rng.below(4) < survivors_of_4);
+    }
+    let mut store = open(&disk).unwrap();
+    let found = store.newest().unwrap_or(0);
+    // One that was given up may be there all the same, whole, as long as there is no new file to say otherwise.
+    assert!((came.acknowledged..=model.epoch).contains(&found), "{found} and not {}", came.acknowledged);
+    let listed = Reader::open_on(Box::new(disk.clone())).unwrap().epochs();
+    assert_eq!(listed, store.epochs());
+    model.check_kept(&store);
+    model.restore(found);
+    model.step();
+    store.commit(&model.checkpoint()).unwrap();
+    model.check(&store);
+    drop(store);
+    disk.crash(|_| false);
+    model.check(&open(&disk).unwrap());
 }
 
 #[test]
-fn a_failed_call_latches_and_leaves_the_last_epoch() {
+fn failed_calls_cost_their_checkpoint_and_nothing_else() {
+    let mut new_files = 0;
     for incident in [Incident::Fail, Incident::Full] {
-        for call in 0.. {
-            let disk = SimDisk::new();
-            disk.at(call, incident);
-            let mut model = Model::new(2);
-            // A failure while opening is just an error.
-            let Ok(mut store) = open(&disk) else { continue };
-            let (acknowledged, Some(error)) = commit_some(&mut store, &mut model) else { break };
-            let full = matches!(error, StoreError::NoSpace { .. });
-            assert_eq!(full, incident == Incident::Full, "call {call}: {error}");
-            assert_eq!(store.newest().unwrap_or(0), acknowledged);
-            model.check_kept(&store);
-            let again = store.commit(&model.checkpoint());
-            // A disk that was full when the file was to grow has harmed nothing.
-            assert!(again.is_ok() || matches!(again, Err(StoreError::Latched { .. })), "call {call}: {again:?}");
-            let declined = again.is_ok();
-            assert!(!declined || full);
-            drop(store);
-            disk.crash(|i| i % 3 != 0);
-            let store = open(&disk).unwrap();
-            let found = store.newest().unwrap_or(0);
-            assert!(found == model.epoch || !declined && found == acknowledged, "call {call}: {found}");
-            model.check_kept(&store);
+        for lasting in [1, 3, 9] {
+            let mut rng = Rng(lasting);
+            for call in 0.. {
+                let disk = SimDisk::new();
+                (call..call + lasting).for_each(|call| disk.at(call, incident));
+                let mut model = Model::new(2);
+                let came = commit_through(&disk, &mut model, call + lasting, &mut rng);
+                if came.errors.is_empty() {
+                    break;
+                }
+                let full = came.errors.iter().all(|error| matches!(error, StoreError::NoSpace { .. }));
+                assert!(!full || incident == Incident::Full, "call {call}: {:?}", came.errors);
+                new_files += u64::from(disk.list().unwrap() != [1]);
+                assert_eq!(disk.list().unwrap().len(), 1, "call {call}: an old file is left");
+            }
         }
     }
+    assert!(new_files > 50, "{new_files}");
 }
 
 #[test]

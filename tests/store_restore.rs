@@ -5,10 +5,14 @@ mod store_support;
 use snapring::error::{StateError, StoreError};
 use snapring::page::Pool;
 use snapring::snapshot::sim::SimDisk;
-use snapring::snapshot::{Checkpoint, Entry, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store, StoreOptions};
+use snapring::snapshot::{
+    Checkpoint, Entry, Generations, Home, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store, StoreOptions,
+};
 use snapring::state::{Hasher, Part, PartPages, Table, range_of};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store_support::{PAGE_BYTES, Rng, in_use, options};
@@ -79,31 +83,70 @@ impl Watched {
     }
 }
 
-impl ReadAt for Watched {
-    fn len_bytes(&self) -> io::Result<u64> {
-        self.disk.len_bytes()
+impl Generations for Watched {
+    fn list(&self) -> io::Result<Vec<u32>> {
+        self.disk.list()
     }
-    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the test's disk is broken"));
-        }
-        self.bytes_read.fetch_add(into.len() as u64, Ordering::Relaxed);
-        self.disk.read(offset_bytes, into)
+    fn path(&self, generation: u32) -> PathBuf {
+        self.disk.path(generation)
+    }
+    fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(File { file: self.disk.open(generation)?, watched: self.clone() }))
     }
 }
 
-impl Sink for Watched {
+impl Home for Watched {
+    fn open_to_write(&mut self, generation: u32, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(File { file: self.disk.open_to_write(generation, len_bytes)?, watched: self.clone() }))
+    }
+    fn begin(&mut self, generation: u32) -> io::Result<Box<dyn Sink>> {
+        Ok(Box::new(File { file: self.disk.begin(generation)?, watched: self.clone() }))
+    }
+    fn publish(&mut self, generation: u32) -> io::Result<()> {
+        self.disk.publish(generation)
+    }
+    fn sync_names(&mut self) -> io::Result<()> {
+        self.disk.sync_names()
+    }
+    fn remove(&mut self, generation: u32) -> io::Result<()> {
+        self.disk.remove(generation)
+    }
+    fn check(&self, generation: u32) -> io::Result<()> {
+        self.disk.check(generation)
+    }
+}
+
+/// A file of it.
+struct File<F> {
+    watched: Watched,
+    file: F,
+}
+
+impl<F: Deref<Target: ReadAt> + Send + Sync> ReadAt for File<F> {
+    fn len_bytes(&self) -> io::Result<u64> {
+        self.file.len_bytes()
+    }
+    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
+        if self.watched.is_broken.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the test's disk is broken"));
+        }
+        self.watched.bytes_read.fetch_add(into.len() as u64, Ordering::Relaxed);
+        self.file.read(offset_bytes, into)
+    }
+}
+
+impl Sink for File<Box<dyn Sink>> {
     fn grow(&mut self, from_bytes: u64, to_bytes: u64) -> io::Result<()> {
-        self.disk.grow(from_bytes, to_bytes)
+        self.file.grow(from_bytes, to_bytes)
     }
     fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
-        self.disk.write(offset_bytes, parts)
+        self.file.write(offset_bytes, parts)
     }
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.sync()
+        self.file.sync()
     }
     fn reader(&self) -> io::Result<Arc<dyn ReadAt>> {
-        Ok(Arc::new(self.clone()))
+        Ok(Arc::new(File { file: self.file.reader()?, watched: self.watched.clone() }))
     }
 }
 

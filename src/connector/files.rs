@@ -6,15 +6,19 @@
 //!    snapshot does not list the part any more, so nobody would rename it again.
 //! 4. After a restore the listed parts are committed again. One that has its final name already is done; one that has
 //!    neither name is an error. Then every pending part of this store is removed: it is not listed.
-//! 5. All parts of a folder have one format: who reads the folder in one of two would miss the rest.
+//! 5. A job that goes back takes back its committed parts: they are moved aside, into a subfolder that is named after the
+//!    epoch by which it went back, and never removed. What belongs to the epoch that it goes back to is brought back from
+//!    there, if it was moved aside before: so one can go back, and back again.
+//! 6. All parts of a folder have one format: who reads the folder in one of two would miss the rest.
 
 use super::folder::{Folder, check, foreign, io_error};
-use super::part_name::{PartName, Pending};
+use super::part_name::{PartName, Pending, epoch_of};
 use super::{Format, Rows};
 use crate::error::{ConnectorError, Failed};
-use crate::operator::{Committer, Part, Place, Sink, Writer};
+use crate::operator::{Committer, Part, Place, Sink, WentBack, Writer};
 use crate::record::Record;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::marker::PhantomData;
@@ -151,7 +155,7 @@ impl FilesCommitter {
         (folder.path.join(name.pending.name(&folder.store_id)), folder.path.join(name.committed()))
     }
 
-    /// Rule 5.
+    /// Rule 6.
     fn check_format(&self, listed: &[Part]) -> Result<(), ConnectorError> {
         let mut names = self.folder.committed()?;
         for part in listed {
@@ -218,6 +222,22 @@ impl Committer for FilesCommitter {
         self.folder.sync()?;
         for path in self.folder.pending()? {
             std::fs::remove_file(&path).map_err(io_error(&path, "remove"))?;
+        }
+        self.folder.sync()
+    }
+
+    fn can_retract(&self) -> bool {
+        true
+    }
+
+    fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
+        let committed = self.folder.committed()?;
+        let taken = |name: &&OsString| epoch_of(name).is_some_and(|epoch| back.takes_back(epoch));
+        self.folder.supersede(back.as_epoch(), committed.iter().filter(taken))?;
+        for (by, name) in self.folder.superseded()? {
+            if epoch_of(&name).is_some_and(|epoch| back.brings_back(epoch, by)) {
+                self.folder.bring_back(by, &name)?;
+            }
         }
         self.folder.sync()
     }

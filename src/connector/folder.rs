@@ -7,10 +7,10 @@
 //!    lie: it was stopped before its first checkpoint. Committed parts are never added to by a second run.
 //! 4. The id is durable before the first part is made.
 
-use super::part_name::{Kind, hex, kind};
+use super::part_name::{Kind, hex, kind, superseded_by, superseding};
 use crate::error::ConnectorError;
 use crate::operator::Place;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +27,7 @@ pub(super) struct Folder {
     pub store_id: [u8; 16],
     /// The folder itself, kept open to be synced; none where nothing needs to be.
     handle: Option<File>,
-    _lock: File,
+    lock: File,
 }
 
 /// Who the id file names.
@@ -53,6 +53,14 @@ const GONE: &str = "this output folder is missing, and the job goes on from a ch
 const NOT_FRESH: &str = "the job starts afresh, and this output folder holds parts already: \
     give it an empty folder, or the state folder that the parts were made with";
 
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing alone would leave it to a child process that another thread is about to start: until it runs a program
+        // of its own it has a copy. If this fails, closing is what is left.
+        let _ = self.lock.unlock();
+    }
+}
+
 impl Folder {
     /// Claims a folder by rules 1 to 4; makes it if it is missing.
     pub fn claim(path: &Path, place: &Place) -> Result<Self, ConnectorError> {
@@ -74,7 +82,7 @@ impl Folder {
         if owner != Owner::Store(store_id) {
             write_id(&mut lock, &store_id, place.sync).map_err(io_error(&id_path, "write"))?;
         }
-        let folder = Self { path: path.to_owned(), store_id, handle, _lock: lock };
+        let folder = Self { path: path.to_owned(), store_id, handle, lock };
         folder.sync()?;
         Ok(folder)
     }
@@ -101,6 +109,43 @@ impl Folder {
     /// The names of the committed parts.
     pub fn committed(&self) -> Result<Vec<OsString>, ConnectorError> {
         self.names(Kind::Committed)
+    }
+
+    /// Moves committed parts aside: a job has gone back by the epoch `by`.
+    pub fn supersede<'a>(&self, by: u64, mut parts: impl Iterator<Item = &'a OsString>) -> Result<(), ConnectorError> {
+        let Some(first) = parts.next() else { return Ok(()) };
+        let aside = self.path.join(superseded_by(by));
+        make(&aside, self.is_synced())?;
+        for name in std::iter::once(first).chain(parts) {
+            self.move_part(name, &self.path, &aside)?;
+        }
+        // The new names first: a file must not be in neither place.
+        if self.is_synced() { sync_folder(&aside) } else { Ok(()) }
+    }
+
+    /// Moves a part back from where it was moved aside.
+    pub fn bring_back(&self, by: u64, name: &OsStr) -> Result<(), ConnectorError> {
+        self.move_part(name, &self.path.join(superseded_by(by)), &self.path)
+    }
+
+    fn move_part(&self, name: &OsStr, from: &Path, to: &Path) -> Result<(), ConnectorError> {
+        let (from, to) = (from.join(name), to.join(name));
+        if to.try_exists().map_err(io_error(&to, "find"))? {
+            let what = format!("{} is there as well as {}: one of them is not ours", from.display(), to.display());
+            return Err(foreign(&self.path, what));
+        }
+        std::fs::rename(&from, &to).map_err(io_error(&from, "move"))
+    }
+
+    /// All parts that were moved aside, each with the epoch by which a job went back.
+    pub fn superseded(&self) -> Result<Vec<(u64, OsString)>, ConnectorError> {
+        let mut found = Vec::new();
+        for subfolder in names(&self.path)? {
+            if let Some(by) = subfolder.to_str().and_then(superseding) {
+                found.extend(names(&self.path.join(subfolder))?.into_iter().map(|name| (by, name)));
+            }
+        }
+        Ok(found)
     }
 
     fn names(&self, of: Kind) -> Result<Vec<OsString>, ConnectorError> {
@@ -130,9 +175,13 @@ fn make(path: &Path, sync: bool) -> Result<(), ConnectorError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path, "create"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if sync {
-        File::open(parent).and_then(|parent| parent.sync_all()).map_err(io_error(parent, "sync"))?;
+        sync_folder(parent)?;
     }
     Ok(())
+}
+
+fn sync_folder(path: &Path) -> Result<(), ConnectorError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(io_error(path, "sync"))
 }
 
 fn names(path: &Path) -> Result<Vec<OsString>, ConnectorError> {

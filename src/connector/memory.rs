@@ -2,7 +2,7 @@
 //! folder would: what is prepared and not committed stays pending until somebody recovers.
 
 use crate::error::{ConnectorError, Failed};
-use crate::operator::{Committer, Part, Place, Sink, Writer};
+use crate::operator::{Committer, Part, Place, Sink, WentBack, Writer};
 use crate::record::Record;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -27,17 +27,20 @@ struct Shelf {
 
 #[derive(Debug)]
 struct Stored {
+    epoch: u64,
     encoded: Vec<u8>,
     /// Counted, as there are records without a byte.
     records: u64,
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Pending,
     Synced,
     Committed,
+    /// A job that went back by this epoch has taken it back.
+    Superseded(u64),
 }
 
 fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
@@ -69,7 +72,7 @@ impl<T: Record> Memory<T> {
     /// The names of the parts that are prepared and not committed.
     pub fn pending(&self) -> Vec<String> {
         let shelf = lock(&self.shelf);
-        let pending = shelf.parts.iter().filter(|(_, stored)| stored.state != State::Committed);
+        let pending = shelf.parts.iter().filter(|(_, stored)| stored.state < State::Committed);
         pending.map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
@@ -156,7 +159,7 @@ impl<T: Record> Writer for MemoryWriter<T> {
         }
         let name = format!("part-{epoch:010}-{:04}-{:04}", self.task, self.attempt).into_bytes();
         let (encoded, records) = (std::mem::take(&mut self.open), std::mem::take(&mut self.records));
-        let stored = Stored { encoded, records, state: State::Pending };
+        let stored = Stored { epoch, encoded, records, state: State::Pending };
         match lock(&self.shelf).parts.insert(name.clone(), stored) {
             None => Ok(Some(Part(name))),
             Some(_) => Err(foreign(format!("{} is there already", String::from_utf8_lossy(&name))).into()),
@@ -186,7 +189,22 @@ impl MemoryCommitter {
 impl Committer for MemoryCommitter {
     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError> {
         self.raise(listed, State::Committed)?;
-        lock(&self.shelf).parts.retain(|_, stored| stored.state == State::Committed);
+        lock(&self.shelf).parts.retain(|_, stored| stored.state >= State::Committed);
+        Ok(())
+    }
+
+    fn can_retract(&self) -> bool {
+        true
+    }
+
+    fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
+        for stored in lock(&self.shelf).parts.values_mut() {
+            match stored.state {
+                State::Committed if back.takes_back(stored.epoch) => stored.state = State::Superseded(back.as_epoch()),
+                State::Superseded(by) if back.brings_back(stored.epoch, by) => stored.state = State::Committed,
+                _ => {}
+            }
+        }
         Ok(())
     }
 

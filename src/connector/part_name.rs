@@ -8,6 +8,7 @@ use super::Format;
 use crate::error::DecodeError;
 use crate::operator::Part;
 use crate::record::Record;
+use std::ffi::OsStr;
 
 /// What a [`Part`] of an output folder says. Numbers, not names: a snapshot is untrusted, and a name could be a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +67,24 @@ impl PartName {
     }
 }
 
+/// The epoch in the name of a committed part.
+pub(super) fn epoch_of(name: &OsStr) -> Option<u64> {
+    let (epoch, _) = name.to_str()?.strip_prefix(COMMITTED_PREFIX)?.split_once('-')?;
+    epoch.parse().ok()
+}
+
+/// The subfolder of parts that were moved aside as a job went back by the epoch `by`.
+pub(super) fn superseded_by(by: u64) -> String {
+    format!("{SUPERSEDED_PREFIX}{by:010}")
+}
+
+/// The epoch in the name of such a subfolder.
+pub(super) fn superseding(name: &str) -> Option<u64> {
+    let by = name.strip_prefix(SUPERSEDED_PREFIX)?.parse().ok()?;
+    (superseded_by(by) == name).then_some(by)
+}
+
+const SUPERSEDED_PREFIX: &str = "superseded-by-";
 const COMMITTED_PREFIX: &str = "part-";
 const PENDING_SUFFIX: &str = ".pending";
 

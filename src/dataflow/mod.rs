@@ -1,5 +1,6 @@
 //! What a user draws: a [`Dataflow`] of [`Stream`]s, from sources to sinks, and how it is started.
 
+mod back;
 mod branch;
 mod build;
 mod drawing;

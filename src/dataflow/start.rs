@@ -4,8 +4,9 @@
 //! any writer opens (protocols, rules 40 and 43); and nothing outside the store and the output folders is touched
 //! before all checks have passed.
 
+use super::back::{self, WayBack};
 use super::build::{self, Start};
-use super::drawing::Drawing;
+use super::drawing::{Drawing, SinkDrawn};
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
@@ -61,23 +62,6 @@ impl Recipe {
         }
     }
 
-    /// Reads the store anew, if a commit has failed: what it was to make durable may be there all the same, and then the
-    /// parts that it lists must be committed, not removed.
-    fn reopen(&self, kept: &mut Kept) -> Result<(), StoreError> {
-        let Some(checkpoints) = self.config.checkpoints.as_ref().filter(|_| !kept.is_sound) else { return Ok(()) };
-        let store = kept.store.take();
-        kept.store = Some(match &checkpoints.place {
-            Some(StatePlace::Folder(folder)) => {
-                // Its lock first.
-                drop(store);
-                open_folder(checkpoints, folder)?
-            }
-            _ => store.ok_or_else(StoreError::gone)?.reopen()?,
-        });
-        kept.is_sound = true;
-        Ok(())
-    }
-
     fn shared(&self, kept: &Kept, epoch: u64) -> Shared {
         let Config { clock, rate_per_s, .. } = &self.config;
         match &kept.before {
@@ -100,12 +84,16 @@ impl Make for Recipe {
     }
 
     fn make(&self, kept: &mut Kept) -> Result<Made, Error> {
-        self.reopen(kept)?;
+        kept.store.as_mut().map_or(Ok(()), Store::settle)?;
         let Self { drawing, config, plan, cores } = self;
-        let Ground { snapshot, header, place } = Ground::find(drawing, config, kept)?;
-        let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
+        let Ground { mut snapshot, header, place, way_back } = Ground::find(drawing, config, kept)?;
         let splits = find_splits(drawing, snapshot.as_ref())?;
-        let sinks = claim_sinks(drawing, &place, snapshot.as_ref())?;
+        let mut sinks = claim_sinks(drawing, &place)?;
+        if let (Some(way_back), Some(store)) = (way_back, &mut kept.store) {
+            snapshot = way_back.go(store, snapshot, &header, &mut sinks)?;
+        }
+        recover_sinks(&mut sinks, snapshot.as_ref())?;
+        let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
 
         let epoch = restored.unwrap_or(0);
         let shared = Arc::new(self.shared(kept, epoch));
@@ -141,6 +129,8 @@ struct Ground {
     /// Of the snapshot, for the next start; or a fresh one.
     header: Header,
     place: Place,
+    /// The snapshot is not the newest epoch, or is one by which somebody went back.
+    way_back: Option<WayBack>,
 }
 
 impl Ground {
@@ -148,17 +138,21 @@ impl Ground {
         let store = kept.store.as_ref();
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
         let verify = config.checkpoints.as_ref().is_some_and(|kept| kept.verify_on_restore);
-        let snapshot = store.map(|store| read_newest(store, verify)).transpose()?.flatten();
+        let accepts = config.checkpoints.as_ref().is_some_and(|kept| kept.accept_duplicates);
+        // Asked for once: a restart goes on from where it is by then.
+        let from_epoch = config.checkpoints.as_ref().and_then(|kept| kept.from_epoch).filter(|_| kept.before.is_none());
+        let snapshot = store.map(|store| back::read(store, from_epoch, verify)).transpose()?.flatten();
+        let way_back = WayBack::find(store, snapshot.as_ref(), accepts)?;
         let mut header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
             None => Header::fresh(&drawing.graph.name),
         };
         // Also where the attempt before has made no checkpoint that could say so.
-        header.attempt = header.attempt.max(kept.attempt + 1);
+        header.attempt = header.attempt.max(kept.attempt + 1).max(store.map_or(0, back::attempts) + 1);
         kept.attempt = header.attempt;
         let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
         let place = Place { store_id, restored, attempt: header.attempt, sync };
-        Ok(Self { snapshot, header, place })
+        Ok(Self { snapshot, header, place, way_back })
     }
 }
 
@@ -209,11 +203,6 @@ fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreE
     Store::open(folder, StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
 }
 
-fn read_newest(store: &Store, verify: bool) -> Result<Option<Restored>, StoreError> {
-    let read = |epoch| if verify { store.read(epoch) } else { store.restore(epoch) };
-    store.newest().map(read).transpose()
-}
-
 /// Is it this job's, and does every state find its operator?
 fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Error> {
     let header = Header::read(&snapshot.header, &drawing.graph.name)?;
@@ -261,28 +250,26 @@ fn find_splits(drawing: &Drawing, snapshot: Option<&Restored>) -> Result<BTreeMa
     Ok(found)
 }
 
-/// Claims the places of all sinks and commits what the snapshot lists (rule 40).
-fn claim_sinks(drawing: &Drawing, place: &Place, snapshot: Option<&Restored>) -> Result<Vec<SinkState>, Error> {
-    let mut sinks = Vec::new();
-    for sink in &drawing.sinks {
+/// Claims the places of all sinks.
+fn claim_sinks(drawing: &Drawing, place: &Place) -> Result<Vec<SinkState>, Error> {
+    let claim = |sink: &SinkDrawn| {
+        let committer = blamed(&sink.name, || (sink.claim)(place))?;
+        Ok(SinkState { name: sink.name.clone(), exactly_once: sink.exactly_once, committer, uncommitted: Vec::new() })
+    };
+    drawing.sinks.iter().map(claim).collect()
+}
+
+/// Commits what the snapshot lists (rule 40).
+pub(super) fn recover_sinks(sinks: &mut [SinkState], snapshot: Option<&Restored>) -> Result<(), Error> {
+    for sink in sinks {
         let listed = snapshot.and_then(|snapshot| {
             let entry = snapshot.entries.iter().find(|entry| entry.operator == *sink.name && entry.state == PARTS);
             entry.map(|entry| value::<Vec<Vec<u8>>>(entry, snapshot.epoch))
         });
         let listed: Vec<Part> = listed.transpose()?.unwrap_or_default().into_iter().map(Part).collect();
-        let committer = blamed(&sink.name, || {
-            let mut committer = (sink.claim)(place)?;
-            committer.recover(&listed)?;
-            Ok::<_, Error>(committer)
-        })?;
-        sinks.push(SinkState {
-            name: sink.name.clone(),
-            exactly_once: sink.exactly_once,
-            committer,
-            uncommitted: Vec::new(),
-        });
+        blamed(&sink.name, || sink.committer.recover(&listed))?;
     }
-    Ok(sinks)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::drawing::{Drawing, PortId, SinkDrawn, named, unnamed};
 use crate::error::Error;
 use crate::graph::{Keeps, Operator};
 use crate::operator::{
-    Chain, Filter, FilterMap, FlatMap, Inspect, Map, Pipe, Sink, Stage, Start, Then, TryMap, Writing,
+    Chain, Filter, FilterMap, FlatMap, Inspect, Map, Pipe, Sink, Stage, Start, Then, TryMap, Writing, blamed,
 };
 use std::cell::RefCell;
 use std::fmt;
@@ -150,7 +150,7 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
             }),
         });
         self.end(operator, move |build, stages| {
-            let writer = sink.writer(&build.start.place, build.index)?;
+            let writer = blamed(&name, || sink.writer(&build.start.place, build.index))?;
             Ok(Box::new(Chain::new(stages, Writing::new(name.clone(), writer))))
         });
     }

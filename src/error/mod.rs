@@ -87,6 +87,8 @@ impl StoreError {
         match self {
             Self::Corrupt { .. } => 3,
             Self::Mismatch { .. } => 4,
+            // Somebody has asked for it by its number.
+            Self::NoEpoch { .. } => 2,
             _ => 5,
         }
     }

@@ -40,6 +40,18 @@ pub enum RestoreError {
         /// The schema in the snapshot.
         then: String,
     },
+    /// A sink has committed results after the epoch that the job is to go back to, and cannot take them back.
+    #[error(
+        "cannot go back from epoch {from} to {to}: sink `{sink}` cannot take back the results that it has committed since; to have them twice, accept duplicates (`--accept-duplicates`, `Checkpoints::accept_duplicates`)"
+    )]
+    NoRetraction {
+        /// The sink.
+        sink: String,
+        /// The epoch to go back to.
+        to: u64,
+        /// The newest epoch.
+        from: u64,
+    },
     /// The checkpoint was made with another hash function.
     #[error("the snapshot was made with the hash function `{found}`, this version uses `{expected}`")]
     Hash {

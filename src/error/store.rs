@@ -66,7 +66,7 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
-    /// No room on the disk. The store is unchanged and takes other checkpoints, unless it says `Latched` next.
+    /// No room on the disk. The last durable epoch stands, and the store takes other checkpoints.
     #[error("{}: no space for {bytes} more bytes: free some, then try again", path.display())]
     NoSpace {
         /// The file.
@@ -74,19 +74,4 @@ pub enum StoreError {
         /// How much was needed.
         bytes: u64,
     },
-    /// An earlier write or sync failed; nothing is trusted any more.
-    #[error("{}: an earlier write failed ({first}); the store is closed to writing, the last durable epoch is intact", path.display())]
-    Latched {
-        /// The file.
-        path: PathBuf,
-        /// The first error.
-        first: String,
-    },
-}
-
-impl StoreError {
-    /// A store that was given open, and could not be read again after a failure.
-    pub(crate) fn gone() -> Self {
-        Self::Latched { path: "the store that was given open".into(), first: "it could not be read again".to_owned() }
-    }
 }

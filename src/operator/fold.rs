@@ -125,4 +125,8 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
     fn hydrate(&mut self) -> Result<bool, Failed> {
         self.state.hydrate()
     }
+
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.state.forget()
+    }
 }

@@ -99,6 +99,12 @@ impl<K: Record, V: Record> KeyedState<K, V> {
         }
     }
 
+    /// Of earlier cuts nothing can be relied on any more: reads what has not been read yet, and the next cut hands over
+    /// everything.
+    pub fn forget(&mut self) -> Result<(), Failed> {
+        Ok(self.table.renew()?)
+    }
+
     /// Reads one page of what was restored. Whether that was all.
     pub fn hydrate(&mut self) -> Result<bool, Failed> {
         Ok(self.table.hydrate(1)?)

@@ -23,7 +23,7 @@ pub use crate::state::Value;
 pub use bad_line::{BadLine, Skipped};
 pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
-pub use sink::{Committer, Part, Place, Sink, Writer};
+pub use sink::{Committer, Part, Place, Sink, WentBack, Writer};
 pub use source::{Read, Reader, Source, Split};
 pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
 

@@ -35,6 +35,9 @@ pub(crate) trait Operate: Send {
     fn hydrate(&mut self) -> Result<bool, Failed> {
         Ok(true)
     }
+
+    /// Of earlier cuts nothing can be relied on any more: the next one hands over everything.
+    fn forget(&mut self) -> Result<(), Failed>;
 }
 
 /// What an operator opens with.
@@ -109,5 +112,9 @@ impl<O: Operate> Stateful for Operating<O> {
     }
     fn hydrate(&mut self) -> Result<bool, Failed> {
         self.operator.hydrate()
+    }
+
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.operator.forget().map_err(|failed| failed.at(&self.name))
     }
 }

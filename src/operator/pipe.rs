@@ -55,6 +55,11 @@ pub(crate) trait Stateful {
     fn hydrate(&mut self) -> Result<bool, Failed> {
         Ok(true)
     }
+
+    /// Of earlier cuts nothing can be relied on any more: the next one hands over everything.
+    fn forget(&mut self) -> Result<(), Failed> {
+        Ok(())
+    }
 }
 
 /// What one operator hands over at a cut.

@@ -59,6 +59,10 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
         self.state.settle(durable);
     }
 
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.state.forget()
+    }
+
     fn hydrate(&mut self) -> Result<bool, Failed> {
         self.state.hydrate()
     }

@@ -180,6 +180,37 @@ pub trait Writer: Send + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part(pub Vec<u8>);
 
+/// A job has gone back from a newer epoch to an older one (protocols, rule 41): what was committed for the epochs after
+/// `to`, up to `from`, will be made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct WentBack {
+    /// The epoch that the job goes on from.
+    pub to: u64,
+    /// The newest epoch that there was.
+    pub from: u64,
+}
+
+impl WentBack {
+    /// The epoch that says so: it has the content of `to`, and is the newest from then on.
+    #[must_use]
+    pub fn as_epoch(self) -> u64 {
+        self.from + 1
+    }
+
+    /// Whether what was committed for an epoch is taken back: it will be made again.
+    #[must_use]
+    pub fn takes_back(self, epoch: u64) -> bool {
+        self.to < epoch && epoch <= self.from
+    }
+
+    /// Whether what was committed for an epoch, and taken back as a job went back by the epoch `by`, is committed again:
+    /// it is part of what this job goes back to.
+    #[must_use]
+    pub fn brings_back(self, epoch: u64, by: u64) -> bool {
+        epoch <= self.to && self.to < by && by <= self.from
+    }
+}
+
 /// Commits the parts of all tasks of one sink. Lives with the coordinator.
 pub trait Committer: Send {
     /// After a restore (or a fresh start, with nothing listed): commits the listed parts, whatever of that was done
@@ -188,6 +219,22 @@ pub trait Committer: Send {
     /// # Errors
     /// A listed part is missing, or the system refused.
     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError>;
+
+    /// Whether committed parts can be taken back. If not, a job that has this sink goes back only where the user accepts
+    /// duplicates.
+    fn can_retract(&self) -> bool {
+        false
+    }
+
+    /// The job has gone back: what is committed becomes what it was at the epoch that the job goes on from. Parts of later
+    /// epochs are taken back, and what an earlier way back took of this or an earlier epoch is brought back. Comes before [`Committer::recover`], and again
+    /// at a later start if the first one may not have come to its end: what is done already stays done.
+    ///
+    /// # Errors
+    /// The system refused.
+    fn retract(&mut self, _: WentBack) -> Result<(), ConnectorError> {
+        Ok(())
+    }
 
     /// Makes parts durable, before the epoch that lists them is.
     ///

@@ -212,6 +212,7 @@ enum Op {
     Freeze,
     Durable,
     Abandon,
+    Forget,
     DropOldest,
     Restore { absent: bool },
     Hydrate(u32),
@@ -227,6 +228,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Freeze),
         1 => Just(Op::Durable),
         1 => Just(Op::Abandon),
+        1 => Just(Op::Forget),
         2 => Just(Op::DropOldest),
         1 => any::<bool>().prop_map(|absent| Op::Restore { absent }),
         2 => (0..4u32).prop_map(Op::Hydrate),
@@ -273,6 +275,10 @@ proptest! {
                 Op::Abandon => {
                     pages.abandon();
                     undecided = None;
+                }
+                Op::Forget => {
+                    pages.renew().unwrap();
+                    (durable, undecided) = (Image::new(), None);
                 }
                 Op::DropOldest if !held.is_empty() => drop(held.remove(0)),
                 Op::Restore { absent: false } if !durable.is_empty() => {

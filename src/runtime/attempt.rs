@@ -49,14 +49,12 @@ pub(crate) struct Made {
 
 /// What outlasts an attempt.
 pub(crate) struct Kept {
-    /// Open, with its lock; none: it is opened anew by its folder, if it has one.
+    /// Open, with its lock; none: the job has no checkpoints.
     pub(crate) store: Option<Store>,
     /// What is said to the coordinator, whichever attempt is under way.
     pub(crate) heard: Option<Receiver<Event>>,
     /// The words of the last attempt: its count and its clock go on.
     pub(crate) before: Option<Arc<Shared>>,
-    /// False: a commit has failed, so it may hold more than it says. It is read anew.
-    pub(crate) is_sound: bool,
     /// The number of the last attempt.
     pub(crate) attempt: u32,
     /// What checkpoints have come to.
@@ -67,7 +65,7 @@ impl Kept {
     /// Before the first attempt; and the end that speaks to the coordinator.
     pub(crate) fn new(store: Option<Store>) -> (Self, Sender<Event>) {
         let (events, heard) = channel();
-        let kept = Self { store, heard: Some(heard), before: None, is_sound: true, attempt: 0, ledger: Arc::default() };
+        let kept = Self { store, heard: Some(heard), before: None, attempt: 0, ledger: Arc::default() };
         (kept, events)
     }
 
@@ -83,7 +81,6 @@ impl Kept {
     pub(super) fn take_back(&mut self, mut coordination: Coordination) {
         coordination.refuse_demands(&Unmade::Restarted);
         self.before = Some(coordination.shared.clone());
-        self.is_sound = coordination.is_store_sound;
         let (store, heard) = coordination.dissolve();
         (self.store, self.heard) = (store, Some(heard));
     }

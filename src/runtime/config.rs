@@ -227,6 +227,8 @@ pub struct Checkpoints {
     pub(crate) keep: u32,
     pub(crate) durability: Durability,
     pub(crate) sink: SinkKind,
+    pub(crate) from_epoch: Option<u64>,
+    pub(crate) accept_duplicates: bool,
     pub(crate) place: Option<StatePlace>,
     pub(crate) verify_on_restore: bool,
     pub(crate) hydrate: Hydrate,
@@ -264,6 +266,8 @@ impl Checkpoints {
             keep: 3,
             durability: Durability::PowerLoss,
             sink: SinkKind::default(),
+            from_epoch: None,
+            accept_duplicates: false,
             place: None,
             verify_on_restore: false,
             hydrate: Hydrate::default(),
@@ -291,6 +295,21 @@ impl Checkpoints {
     /// Checkpoints to keep, at least 2. Default: 3.
     pub fn keep(mut self, checkpoints: u32) -> Self {
         self.keep = checkpoints;
+        self
+    }
+
+    /// Goes on from this kept epoch instead of the newest one. What was done after it is done again: sinks take back what they
+    /// have committed since, as the file sink does by moving parts aside into a subfolder. It holds for the first start only,
+    /// and makes the old epoch the newest one, so that any later start goes on from there.
+    pub fn from_epoch(mut self, epoch: u64) -> Self {
+        self.from_epoch = Some(epoch);
+        self
+    }
+
+    /// With [`Checkpoints::from_epoch`]: goes back even where an exactly-once sink cannot take back what it has committed.
+    /// Those results will be there twice.
+    pub fn accept_duplicates(mut self) -> Self {
+        self.accept_duplicates = true;
         self
     }
 

@@ -5,7 +5,7 @@
 //! lists them becomes durable, tasks are told, the parts are published. A crash in between is mended at the restore,
 //! which publishes the listed parts again.
 
-use super::header::Header;
+use super::header::{Header, unix_ns};
 use super::ledger::{CheckpointOutcome, Ledger};
 use super::pending::{Answer, Unmade};
 use super::shared::Shared;
@@ -52,12 +52,13 @@ pub struct CheckpointReport {
     pub bytes: u64,
 }
 
+/// So often the last epoch is tried.
+const LAST_TRIES: u32 = 3;
+
 pub(crate) struct Coordination {
     pub(super) shared: Arc<Shared>,
     pub(super) machine: Coordinator,
     store: Option<Store>,
-    /// No commit has failed: what the store says of its epochs is all there is.
-    pub(super) is_store_sound: bool,
     header: Header,
     sinks: Vec<SinkState>,
     pub(super) events: Receiver<Event>,
@@ -89,7 +90,6 @@ impl Coordination {
             running: machine.tasks(),
             machine,
             store,
-            is_store_sound: true,
             header,
             sinks,
             events,
@@ -187,8 +187,8 @@ impl Coordination {
                     self.machine.durable(epoch);
                     self.shared.close(epoch);
                 }
-                // The store is as it was: the job runs on, and the next epoch may find room.
-                Err(failure) if matches!(failure.cause, Cause::Store(StoreError::NoSpace { .. })) => {
+                // The last durable epoch stands: the job runs on, and the next epoch may find room, or a better file.
+                Err(failure) if self.may_go_on(epoch, &failure) => {
                     let reason = failure.to_string();
                     match self.machine.declined(epoch) {
                         Some(Action::Abort(_)) => self.give_up(epoch, &reason),
@@ -203,6 +203,18 @@ impl Coordination {
             }
         }
         Ok(())
+    }
+
+    /// Whether the store may take another epoch. One that it refuses would be refused for ever; unless what it builds on
+    /// is lost: then the next one brings all pages. Of tasks that have finished nobody has them any more.
+    fn may_go_on(&self, epoch: u64, failure: &Failure) -> bool {
+        match failure.cause {
+            Cause::Store(StoreError::Refused { .. }) => {
+                !self.shared.is_full(epoch) && self.store.as_ref().is_some_and(Store::needs_full)
+            }
+            Cause::Store(_) => true,
+            _ => false,
+        }
     }
 
     /// An epoch will not be: what tasks froze in it counts as changed again, prepared parts are kept (rule 2).
@@ -230,7 +242,13 @@ impl Coordination {
         if self.store.is_some() {
             self.call_sinks(epoch, "sync", |committer, parts| committer.sync(parts))?;
             ledger.note(|checkpoint| checkpoint.synced_ns = Some(since(clock.now_ns())));
-            let written = self.write(epoch);
+            let mut written = self.write(epoch);
+            // Nobody else would try the last one again: after a failed write there is a new file by now.
+            for _ in 1..if self.running == 0 { LAST_TRIES } else { 1 } {
+                if written.is_err() {
+                    written = self.write(epoch);
+                }
+            }
             bytes = written.map_err(|error| Box::new(Failure { epoch: Some(epoch), ..Failure::new(error) }))?;
             ledger.note(|checkpoint| {
                 (checkpoint.durable_ns, checkpoint.bytes) = (Some(since(clock.now_ns())), bytes);
@@ -283,10 +301,14 @@ impl Coordination {
         entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(SinkState::entry));
         let mut checkpoint = Checkpoint { epoch, header, entries };
         let stats = store.commit(&checkpoint);
+        match (store.needs_full(), self.shared.is_full(epoch)) {
+            (true, false) => self.shared.full_from(epoch + 1),
+            (true, true) => {}
+            (false, _) => self.shared.full_from(u64::MAX),
+        }
         // Final snapshots stand for their tasks from now on.
         checkpoint.entries.truncate(finals);
         self.finals = checkpoint.entries;
-        self.is_store_sound &= stats.is_ok();
         let stats = stats?;
         // Their pages are durable and need no writing again.
         for pages in self.finals.iter_mut().filter_map(|entry| entry.pages.as_mut()) {
@@ -306,11 +328,6 @@ impl Coordination {
             waits
         });
     }
-}
-
-fn unix_ns() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

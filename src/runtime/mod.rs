@@ -36,6 +36,7 @@ pub(crate) use config::StatePlace;
 pub use config::{Checkpoints, Config, Hydrate, StageConfig};
 pub use coordinator::CheckpointReport;
 pub use gauges::TaskState;
+pub use header::CheckpointInfo;
 pub use job::{Job, JobProgress, Summary};
 pub use ledger::{CheckpointMetrics, CheckpointOutcome};
 pub use local::Local;

@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     durable_to: CachePadded<AtomicU64>,
     /// Epochs up to this one are durable or given up (rule 9).
     closed_to: CachePadded<AtomicU64>,
+    /// From this epoch on tasks hand over all their pages, and not only what has changed.
+    full_from: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
     /// Sources are to stop as if their input ended here.
     draining: AtomicBool,
@@ -63,6 +65,7 @@ impl Shared {
             aborted_to: word(0),
             durable_to: word(epoch),
             closed_to: word(epoch),
+            full_from: word(u64::MAX),
             stopping: CachePadded::new(AtomicBool::new(false)),
             draining: AtomicBool::new(false),
             workers: Arc::default(),
@@ -108,6 +111,16 @@ impl Shared {
 
     pub(crate) fn closed_to(&self) -> u64 {
         self.closed_to.load(Ordering::Acquire)
+    }
+
+    /// Whether tasks hand over all their pages in this epoch.
+    pub(crate) fn is_full(&self, epoch: u64) -> bool {
+        epoch >= self.full_from.load(Ordering::Acquire)
+    }
+
+    /// Said ahead of the request for the epoch.
+    pub(crate) fn full_from(&self, epoch: u64) {
+        self.full_from.store(epoch, Ordering::Release);
     }
 
     pub(crate) fn request(&self, epoch: u64) {

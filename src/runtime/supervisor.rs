@@ -130,14 +130,12 @@ impl Supervisor {
     fn attend(&mut self, running: Running) -> Ended {
         let Running { shared, dials, mut coordination, workers, restored } = running;
         let mut watch = Watch::new(self.maker.config().watchdog);
-        let mut is_sound = false;
         let result = caught(|| {
             let result = coordinate(&mut coordination, |now_ns| {
                 for noticed in watch.look(&dials, now_ns) {
                     self.control.notice(noticed, &dials);
                 }
             });
-            is_sound = true;
             result.map_err(Failed)
         });
         // Whatever happens, the workers get to know that nobody listens any more.
@@ -155,7 +153,6 @@ impl Supervisor {
         };
         if let Ended::Again(_) = ended {
             join(workers);
-            coordination.is_store_sound &= is_sound;
             self.kept.take_back(coordination);
         } else {
             // The store first: another job can have it though a worker takes its time.

@@ -305,9 +305,13 @@ impl Task {
         }
         // At most one epoch is under way, and none can become durable without this task: the word tells of just this one.
         let settled = self.undecided.replace(epoch).map(|last| shared.durable_to() >= last);
+        let full = shared.is_full(epoch);
         self.body.visit(&mut |stateful| {
             if let Some(durable) = settled {
                 stateful.settle(durable);
+            }
+            if full {
+                stateful.forget()?;
             }
             let frozen = stateful.freeze(epoch)?;
             snapshot.entries.extend(frozen.entries);

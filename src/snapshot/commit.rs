@@ -2,19 +2,22 @@
 //! meta, sync, account. It must not know what is in the pages, nor how a sink writes.
 
 use super::codec::{encode, encoded_len, place};
-use super::fault::io;
+use super::fault::{Stop, io, is_full};
 use super::format::{BLOCK_BYTES, BlobRef, META_COPIES, MapRef, Meta, TableEntry, TaggedSlot, offset_of};
+use super::generation::Generation;
 use super::head::write_meta;
 use super::map::PageMap;
 use super::recover::{Base, Key};
+use super::restored::read_pages;
 use super::space::Blocks;
-use super::store::{Durability, Store};
-use super::tree::{NewBlock, blob_blocks, lay_out_blob};
+use super::store::Durability;
+use super::sums::Sums;
+use super::tree::{Forest, NewBlock, blob_blocks, lay_out_blob};
 use super::{Checkpoint, Entry};
 use crate::error::StoreError;
 use crate::page::{FrozenPages, PageId};
-use std::collections::HashSet;
-use std::io::ErrorKind;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use zerocopy::IntoBytes;
 
 /// What a commit did.
@@ -40,12 +43,16 @@ struct Change<'a> {
     ids: Vec<PageId>,
     /// Ids that are taken out before the changed ones come in.
     clear: Vec<PageId>,
+    /// What has not changed and is in an earlier generation.
+    copied: Vec<(PageId, TaggedSlot)>,
 }
 
 /// What is to be written, and what of the file it supersedes.
 #[derive(Default)]
 struct Layout<'a> {
     pages: Vec<(u32, &'a [u8])>,
+    /// Pages to be copied: the new block, and where they are.
+    copies: Vec<(u32, (PageId, TaggedSlot))>,
     blocks: Vec<NewBlock>,
     dead: Blocks,
 }
@@ -53,66 +60,73 @@ struct Layout<'a> {
 /// A run is cut here: what is populated at once, and what is in one system call.
 const RUN_BYTES_MAX: u64 = 16 << 20;
 
-impl Store {
-    /// Makes a checkpoint durable, as the options say; then those beyond `keep` have expired.
-    ///
-    /// # Errors
-    /// `Refused` and `NoSpace` leave the store as it was. After any other error, and after `NoSpace` from a write, it
-    /// is `Latched`: it takes no more checkpoints, and the newest epoch is the one before. The next open may find the
-    /// failed one all the same; then it is whole.
-    pub fn commit(&mut self, checkpoint: &Checkpoint) -> Result<CommitStats, StoreError> {
-        if let Some(first) = &self.latched {
-            return Err(StoreError::Latched { path: self.path.clone(), first: first.clone() });
-        }
-        let changes = self.check(checkpoint)?;
-        let grown_bytes = self.reserve(checkpoint, &changes)?;
-        let (layout, next) = self.lay_out(checkpoint, changes);
-        let mut stats = self.write(&layout, &next).map_err(|(action, error)| {
-            let bytes = layout.bytes();
-            self.latch(action, error, bytes)
+/// What a generation is told about a commit.
+pub(super) struct Way<'a> {
+    pub keep: u32,
+    pub durability: Durability,
+    pub sums: &'a Sums,
+    /// Where the pages are that the checkpoint builds on, if they are not in this generation: they are copied.
+    pub origin: Option<Elsewhere<'a>>,
+}
+
+/// An epoch of an earlier generation.
+#[derive(Clone, Copy)]
+pub(super) struct Elsewhere<'a> {
+    pub path: &'a Path,
+    pub forest: Forest<'a>,
+    pub maps: &'a HashMap<Key, PageMap>,
+}
+
+impl Generation {
+    /// Makes a checkpoint durable; then those beyond `keep` have expired.
+    pub fn commit(&mut self, checkpoint: &Checkpoint, way: &Way<'_>) -> Result<CommitStats, Stop> {
+        let changes = self.check(checkpoint, way).map_err(|reason| {
+            let (path, epoch) = (self.path.clone(), checkpoint.epoch);
+            Stop::Declined(StoreError::Refused { path, epoch, reason })
         })?;
+        let grown_bytes = self.reserve(checkpoint, &changes, way)?;
+        let (layout, next) = self.lay_out(checkpoint, changes, way);
+        let mut stats = self.write(&layout, &next, way)?;
         stats.grown_bytes = grown_bytes;
         self.account(layout.dead, next);
         Ok(stats)
     }
 
     /// Refuses what would not come back as it is.
-    fn check<'a>(&self, checkpoint: &'a Checkpoint) -> Result<Vec<Change<'a>>, StoreError> {
-        let refuse =
-            |reason: String| Err(StoreError::Refused { path: self.path.clone(), epoch: checkpoint.epoch, reason });
-        if checkpoint.epoch <= self.newest().unwrap_or(0) {
-            return refuse(format!("the store is at epoch {} already", self.newest().unwrap_or(0)));
-        }
+    fn check<'a>(&self, checkpoint: &'a Checkpoint, way: &Way<'_>) -> Result<Vec<Change<'a>>, String> {
         if encoded_len(checkpoint) as u64 > u64::from(u32::MAX) {
-            return refuse("header, schemas and roots are above 4 GiB".into());
+            return Err("header, schemas and roots are above 4 GiB".into());
         }
         let mut names = HashSet::new();
         let mut changes = Vec::new();
         for entry in &checkpoint.entries {
             let Entry { operator, state, task, tasks, .. } = entry;
             let key = Key { operator: operator.clone(), state: state.clone(), task: *task, tasks: *tasks };
-            let named = |reason: String| refuse(format!("{}: {reason}", place(operator, state, *task, *tasks)));
+            let named = |reason: String| format!("{}: {reason}", place(operator, state, *task, *tasks));
             if !names.insert((operator, state, task, tasks)) {
-                return named("named twice".into());
+                return Err(named("named twice".into()));
             }
             if let Some(pages) = &entry.pages {
-                match self.change(key, pages) {
-                    Ok(change) => changes.push(change),
-                    Err(reason) => return named(reason),
-                }
+                changes.push(self.change(key, pages, way.origin).map_err(named)?);
             }
         }
         Ok(changes)
     }
 
-    fn change<'a>(&self, key: Key, pages: &'a FrozenPages) -> Result<Change<'a>, String> {
+    fn change<'a>(
+        &self,
+        key: Key,
+        pages: &'a FrozenPages,
+        origin: Option<Elsewhere<'_>>,
+    ) -> Result<Change<'a>, String> {
         let page_bytes = self.geometry().page_bytes;
-        let old = match &self.base {
-            Ok(base) => base.maps.get(&key),
-            Err(what) if !pages.full => {
-                return Err(format!("builds on an epoch that is damaged ({what}): give all pages"));
+        let old = match (&self.base, origin) {
+            (_, Some(origin)) => origin.maps.get(&key),
+            (Ok(base), None) => base.maps.get(&key),
+            (Err(what), None) if !pages.full => {
+                return Err(format!("builds on pages that cannot be read any more ({what})"));
             }
-            Err(_) => None,
+            (Err(_), None) => None,
         };
         if old.is_none() && !pages.full {
             return Err("builds on an epoch that does not have it: give all pages".into());
@@ -125,27 +139,34 @@ impl Store {
         if !ids.is_sorted_by(|a, b| a < b) || ids.last().is_some_and(|id| *id >= pages.count) {
             return Err(format!("a page comes twice, or not below the count of {}", pages.count));
         }
-        let mut clear = Vec::new();
+        let (mut clear, mut copied) = (Vec::new(), Vec::new());
         if let Some(old) = old.filter(|_| !pages.full) {
-            clear.clone_from(&pages.freed);
-            clear.extend(old.ids_from(pages.count));
-            ids.extend(&clear);
+            if origin.is_some() {
+                let gone: HashSet<PageId> = pages.freed.iter().chain(&ids).copied().collect();
+                let stays = |(id, _): &(PageId, TaggedSlot)| *id < pages.count && !gone.contains(id);
+                copied.extend(old.slots().filter(stays));
+                ids.extend(copied.iter().map(|(id, _)| *id));
+            } else {
+                clear.clone_from(&pages.freed);
+                clear.extend(old.ids_from(pages.count));
+                ids.extend(&clear);
+            }
             ids.sort_unstable();
         }
-        Ok(Change { key, pages, ids, clear })
+        Ok(Change { key, pages, ids, clear, copied })
     }
 
     /// Sees to it that there is space for all that the checkpoint may need. Gives back by how much the file grew.
-    fn reserve(&mut self, checkpoint: &Checkpoint, changes: &[Change<'_>]) -> Result<u64, StoreError> {
-        let pages: u64 = changes.iter().map(|change| change.pages.changed.len() as u64).sum();
+    fn reserve(&mut self, checkpoint: &Checkpoint, changes: &[Change<'_>], way: &Way<'_>) -> Result<u64, Stop> {
+        let pages: usize = changes.iter().map(|change| change.pages.changed.len() + change.copied.len()).sum();
         let fresh = PageMap::new(self.geometry().map_nodes());
         let maps: u64 = changes
             .iter()
             .map(|change| self.old_map(change).unwrap_or(&fresh).nodes_touched(&change.ids, change.pages.count))
             .sum();
-        let table = (self.table.len() + 1).min(self.options.keep as usize) * size_of::<TableEntry>();
+        let table = (self.table.len() + 1).min(way.keep as usize) * size_of::<TableEntry>();
         let nodes = maps + blob_blocks(encoded_len(checkpoint)) + blob_blocks(table);
-        let lacking = self.space.lacking_frames(pages, nodes);
+        let lacking = self.space.lacking_frames(pages as u64, nodes);
         if lacking == 0 {
             return Ok(0);
         }
@@ -166,10 +187,10 @@ impl Store {
                     return Ok(geometry.file_bytes() - from_bytes);
                 }
                 Err(error) if is_full(&error) => {}
-                Err(error) => return Err(self.latch("allocate", error, bytes)),
+                Err(error) => return Err(self.failed("allocate", error, bytes)),
             }
         }
-        Err(StoreError::NoSpace { path: self.path.clone(), bytes })
+        Err(Stop::Declined(StoreError::NoSpace { path: self.path.clone(), bytes }))
     }
 
     /// The map that a change builds on.
@@ -178,11 +199,11 @@ impl Store {
     }
 
     /// Gives everything its place. From here on the store in memory is that of the new epoch.
-    fn lay_out<'a>(&mut self, checkpoint: &Checkpoint, changes: Vec<Change<'a>>) -> (Layout<'a>, Next) {
+    fn lay_out<'a>(&mut self, checkpoint: &Checkpoint, changes: Vec<Change<'a>>, way: &Way<'_>) -> (Layout<'a>, Next) {
         let mut old = std::mem::replace(&mut self.base, Ok(Base::default())).unwrap_or_default();
         let pages: Vec<&[u8]> =
             changes.iter().flat_map(|change| &change.pages.changed).map(|(_, page)| &page[..]).collect();
-        let mut sums = self.sums.of(&pages).into_iter();
+        let mut sums = way.sums.of(&pages).into_iter();
         let mut layout = Layout::default();
         let mut base = Base::default();
         let mut refs = Vec::new();
@@ -209,7 +230,7 @@ impl Store {
             entries: (checkpoint.entries.len() as u32).into(),
             reserved: 0.into(),
         });
-        table.drain(..table.len().saturating_sub(self.options.keep as usize));
+        table.drain(..table.len().saturating_sub(way.keep as usize));
         let (table_ref, table_blocks) = self.blob(table.as_bytes(), &mut layout);
         self.base = Ok(base);
         let (segments, epochs) = (self.geometry().segments, table.len() as u32);
@@ -237,6 +258,11 @@ impl Store {
             layout.dead.pages.extend(map.set(*id, TaggedSlot::new(block, crc, (change.pages.tag_of)(page))));
             layout.pages.push((block, page));
         }
+        for (id, slot) in &change.copied {
+            let block = self.space.take_page();
+            map.set(*id, TaggedSlot::new(block, slot.crc(), slot.tag.get()));
+            layout.copies.push((block, (*id, *slot)));
+        }
         map.set_count(change.pages.count);
         let root = map.lay_out(&mut self.space, &mut layout.dead, &mut layout.blocks);
         (map, root)
@@ -248,42 +274,75 @@ impl Store {
         (blob, layout.blocks[before..].iter().map(|(block, _)| *block).collect())
     }
 
-    fn write(&mut self, layout: &Layout<'_>, next: &Next) -> Result<CommitStats, (&'static str, std::io::Error)> {
-        let mut pieces: Vec<(u32, &[u8])> = layout.pages.clone();
-        pieces.extend(layout.blocks.iter().map(|(block, bytes)| (*block, &bytes[..])));
-        pieces.sort_unstable_by_key(|(block, _)| *block);
+    fn write(&mut self, layout: &Layout<'_>, next: &Next, way: &Way<'_>) -> Result<CommitStats, Stop> {
+        let bytes = layout.bytes(self.geometry().page_bytes);
         let mut stats = CommitStats {
-            bytes_written: layout.bytes() + (next.meta.as_bytes().len() * META_COPIES) as u64,
-            pages_written: layout.pages.len() as u64,
+            bytes_written: bytes + (next.meta.as_bytes().len() * META_COPIES) as u64,
+            pages_written: (layout.pages.len() + layout.copies.len()) as u64,
             nodes_written: layout.blocks.len() as u64,
             ..CommitStats::default()
         };
+        let mut pieces: Vec<(u32, &[u8])> = layout.pages.clone();
+        pieces.extend(layout.blocks.iter().map(|(block, bytes)| (*block, &bytes[..])));
+        pieces.sort_unstable_by_key(|(block, _)| *block);
+        stats.runs_written = self.write_pieces(&pieces).map_err(|error| self.failed("write", error, bytes))?;
+        if let Some(origin) = way.origin {
+            stats.runs_written += self.copy(&layout.copies, origin, way.sums, bytes)?;
+        }
+        self.sync(way, bytes)?;
+        write_meta(&mut *self.sink, &next.meta).map_err(|error| self.failed("write", error, bytes))?;
+        self.sync(way, bytes)?;
+        Ok(stats)
+    }
+
+    /// Writes pieces, ascending, as runs of neighbours, and says how many these were.
+    fn write_pieces(&mut self, mut pieces: &[(u32, &[u8])]) -> std::io::Result<u64> {
         let mut run: Vec<&[u8]> = Vec::new();
-        let mut rest = &pieces[..];
-        while let Some((first, _)) = rest.first() {
+        let mut runs = 0;
+        while let Some((first, _)) = pieces.first() {
             run.clear();
             let start_bytes = offset_of(*first);
             let mut end_bytes = start_bytes;
-            while let Some((block, bytes)) = rest.first() {
+            while let Some((block, bytes)) = pieces.first() {
                 if offset_of(*block) != end_bytes || end_bytes - start_bytes >= RUN_BYTES_MAX {
                     break;
                 }
                 run.push(bytes);
                 end_bytes += bytes.len() as u64;
-                rest = &rest[1..];
+                pieces = &pieces[1..];
             }
-            self.sink.write(start_bytes, &run).map_err(|error| ("write", error))?;
-            stats.runs_written += 1;
+            self.sink.write(start_bytes, &run)?;
+            runs += 1;
         }
-        self.sync()?;
-        write_meta(&mut *self.sink, &next.meta).map_err(|error| ("write", error))?;
-        self.sync()?;
-        Ok(stats)
+        Ok(runs)
     }
 
-    fn sync(&mut self) -> Result<(), (&'static str, std::io::Error)> {
-        match self.options.durability {
-            Durability::PowerLoss => self.sink.sync().map_err(|error| ("sync", error)),
+    /// Copies pages out of an earlier generation, each checked on the way.
+    fn copy(
+        &mut self,
+        copies: &[(u32, (PageId, TaggedSlot))],
+        origin: Elsewhere<'_>,
+        sums: &Sums,
+        needed_bytes: u64,
+    ) -> Result<u64, Stop> {
+        let page_bytes = self.geometry().page_bytes as usize;
+        let mut bytes = Vec::new();
+        let mut runs = 0;
+        for copies in copies.chunks((RUN_BYTES_MAX as usize / page_bytes).max(1)) {
+            bytes.resize(copies.len() * page_bytes, 0);
+            let slots: Vec<_> = copies.iter().map(|(_, place)| *place).collect();
+            let read = read_pages(origin.forest, &slots, &mut bytes, sums);
+            read.map_err(|fault| Stop::Origin(fault.at(origin.path)))?;
+            let mut pieces: Vec<_> = copies.iter().map(|(to, _)| *to).zip(bytes.chunks(page_bytes)).collect();
+            pieces.sort_unstable_by_key(|(block, _)| *block);
+            runs += self.write_pieces(&pieces).map_err(|error| self.failed("write", error, needed_bytes))?;
+        }
+        Ok(runs)
+    }
+
+    fn sync(&mut self, way: &Way<'_>, bytes: u64) -> Result<(), Stop> {
+        match way.durability {
+            Durability::PowerLoss => self.sink.sync().map_err(|error| self.failed("sync", error, bytes)),
             Durability::ProcessCrash => Ok(()),
         }
     }
@@ -305,12 +364,11 @@ impl Store {
     }
 
     /// Rule 5.
-    fn latch(&mut self, action: &'static str, error: std::io::Error, bytes: u64) -> StoreError {
-        self.latched = Some(format!("cannot {action}: {error}"));
+    fn failed(&self, action: &'static str, error: std::io::Error, bytes: u64) -> Stop {
         if is_full(&error) {
-            return StoreError::NoSpace { path: self.path.clone(), bytes };
+            return Stop::Failed(StoreError::NoSpace { path: self.path.clone(), bytes });
         }
-        io(action)(error).at(&self.path)
+        Stop::Failed(io(action)(error).at(&self.path))
     }
 }
 
@@ -322,13 +380,8 @@ struct Next {
 }
 
 impl Layout<'_> {
-    fn bytes(&self) -> u64 {
-        let pages: usize = self.pages.iter().map(|(_, bytes)| bytes.len()).sum();
-        (pages + self.blocks.len() * BLOCK_BYTES) as u64
+    fn bytes(&self, page_bytes: u32) -> u64 {
+        let pages = (self.pages.len() + self.copies.len()) as u64;
+        pages * u64::from(page_bytes) + (self.blocks.len() * BLOCK_BYTES) as u64
     }
-}
-
-/// The disk, the quota or the limit of file sizes is used up.
-fn is_full(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }

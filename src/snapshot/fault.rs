@@ -31,6 +31,22 @@ impl Fault {
     }
 }
 
+/// Why a checkpoint was not committed.
+pub(super) enum Stop {
+    /// The generation is as it was.
+    Declined(StoreError),
+    /// A write or sync has failed: nothing is trusted any more.
+    Failed(StoreError),
+    /// What was to be copied cannot be read.
+    Origin(StoreError),
+}
+
+/// The disk, the quota or the limit of file sizes is used up.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// `map_err(io("read"))`.
 pub(super) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Fault {
     move |error| Fault::Io(action, error)

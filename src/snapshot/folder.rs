@@ -1,41 +1,196 @@
-//! A store on disk: its folder, its lock, and a file that is there whole or not at all. It must not know what is in
-//! the file beyond its head.
+//! A store on disk: its folder, its lock, and files that are there whole or not at all. It must not know what is in the
+//! files.
 //!
 //! A new file is written under another name, synced, renamed, and its folder synced: a crash leaves no half-made
-//! store, only a leftover that the next start removes. Folder and files are for their owner only.
+//! generation, only a leftover that the next one of its number replaces. Folder and files are for their owner only.
 
-use super::head::{format, read_head};
+use super::home::{Generations, Home};
 use super::mapped::MappedSink;
 use super::pwrite::PwriteSink;
-use super::sink::Sink;
-use super::store::{SinkKind, StoreOptions};
+use super::sink::{ReadAt, Sink};
+use super::store::SinkKind;
 use crate::error::StoreError;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The file of a store within its folder.
+/// The first file of a store within its folder.
 pub const STORE_FILE: &str = "generation-1.snap";
-const NEW_FILE: &str = "generation-1.snap.new";
+const NEW_SUFFIX: &str = ".new";
 const LOCK_FILE: &str = "lock";
 
-/// An open folder: nobody else writes there while the lock lives.
-pub(super) struct Folder {
-    pub path: PathBuf,
-    pub sink: Box<dyn Sink>,
-    pub lock: File,
+fn file_name(generation: u32) -> String {
+    format!("generation-{generation}.snap")
 }
 
-pub(super) fn open(dir: &Path, options: &StoreOptions) -> Result<Folder, StoreError> {
-    make_dir(dir)?;
-    refuse_strangers(dir)?;
-    let lock = lock(&dir.join(LOCK_FILE))?;
-    // Once more: who held the lock before may have made a store meanwhile.
-    refuse_strangers(dir)?;
-    let path = dir.join(STORE_FILE);
-    let sink = if exists(&path)? { open_file(&path, options)? } else { create(dir, &path, options)? };
-    Ok(Folder { path, sink, lock })
+/// The generation that a file of this name is; the same with [`NEW_SUFFIX`] is one that was never finished.
+fn generation_of(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("generation-")?.strip_suffix(".snap")?.parse().ok()?;
+    (file_name(number) == name).then_some(number)
+}
+
+/// A folder to read from. The writer may be at work.
+#[derive(Debug)]
+pub(super) struct Reading(PathBuf);
+
+impl Reading {
+    pub fn new(dir: &Path) -> Self {
+        Self(dir.to_owned())
+    }
+}
+
+impl Generations for Reading {
+    fn list(&self) -> io::Result<Vec<u32>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            found.extend(entry?.file_name().to_str().and_then(generation_of));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn path(&self, generation: u32) -> PathBuf {
+        self.0.join(file_name(generation))
+    }
+
+    fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(ReadFile(File::open(self.path(generation))?)))
+    }
+}
+
+struct ReadFile(File);
+
+impl ReadAt for ReadFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(into, offset_bytes)
+    }
+}
+
+/// A folder that is ours to write to.
+#[derive(Debug)]
+pub(super) struct Folder {
+    dir: Reading,
+    kind: SinkKind,
+    /// Held until the store is dropped.
+    lock: File,
+    /// Which file the one that is written to is: device and number.
+    written: Option<(u64, u64)>,
+}
+
+impl Folder {
+    /// Makes the folder if it is not there, and keeps everybody else from writing to it.
+    pub fn claim(dir: &Path, kind: SinkKind) -> Result<Self, StoreError> {
+        make_dir(dir)?;
+        refuse_strangers(dir)?;
+        let lock = lock(&dir.join(LOCK_FILE))?;
+        // Once more: who held the lock before may have made a store meanwhile.
+        refuse_strangers(dir)?;
+        Ok(Self { dir: Reading::new(dir), kind, lock, written: None })
+    }
+
+    fn new_path(&self, generation: u32) -> PathBuf {
+        self.dir.0.join(file_name(generation) + NEW_SUFFIX)
+    }
+
+    fn sink(&mut self, file: File, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
+        self.written = Some(identity(&file.metadata()?));
+        Ok(match self.kind {
+            SinkKind::Pwrite => Box::new(PwriteSink::new(file)),
+            SinkKind::Mapped => Box::new(MappedSink::new(file, len_bytes)?),
+        })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing alone would leave it to a child process that another thread is about to start: until it runs a program
+        // of its own it has a copy. If this fails, closing is what is left.
+        let _ = self.lock.unlock();
+    }
+}
+
+fn identity(meta: &fs::Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
+}
+
+impl Generations for Folder {
+    fn list(&self) -> io::Result<Vec<u32>> {
+        self.dir.list()
+    }
+    fn path(&self, generation: u32) -> PathBuf {
+        self.dir.path(generation)
+    }
+    fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
+        self.dir.open(generation)
+    }
+}
+
+impl Home for Folder {
+    fn open_to_write(&mut self, generation: u32, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
+        let file = OpenOptions::new().read(true).write(true).open(self.path(generation))?;
+        self.sink(file, len_bytes)
+    }
+
+    fn begin(&mut self, generation: u32) -> io::Result<Box<dyn Sink>> {
+        self.check_lock()?;
+        let new = self.new_path(generation);
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&new)?;
+        self.sink(file, 0)
+    }
+
+    fn publish(&mut self, generation: u32) -> io::Result<()> {
+        fs::rename(self.new_path(generation), self.path(generation))?;
+        self.sync_names()
+    }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        File::open(&self.dir.0)?.sync_all()
+    }
+
+    fn remove(&mut self, generation: u32) -> io::Result<()> {
+        for path in [self.path(generation), self.new_path(generation)] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, generation: u32) -> io::Result<()> {
+        self.check_lock()?;
+        match fs::metadata(self.path(generation)) {
+            Ok(found) if Some(identity(&found)) == self.written => Ok(()),
+            Ok(_) => Err(io::Error::other("somebody has put another file in its place while it was in use")),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(io::Error::new(ErrorKind::NotFound, "somebody has removed the file while it was in use"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Folder {
+    /// What is at our place now may be another's.
+    fn check_lock(&self) -> io::Result<()> {
+        match fs::metadata(self.dir.0.join(LOCK_FILE)) {
+            Ok(found) if identity(&found) == identity(&self.lock.metadata()?) => Ok(()),
+            Ok(_) => Err(io::Error::other("the folder is another one than when it was opened: bring back the old one")),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let what = "somebody has removed the folder, or the lock in it, while it was in use: bring it back";
+                Err(io::Error::new(ErrorKind::NotFound, what))
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
@@ -64,12 +219,13 @@ fn make_dir(dir: &Path) -> Result<(), StoreError> {
 fn refuse_strangers(dir: &Path) -> Result<(), StoreError> {
     let mut strangers = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed(dir, "read"))? {
-        let name = entry.map_err(failed(dir, "read"))?.file_name();
-        if name == STORE_FILE {
+        let name = entry.map_err(failed(dir, "read"))?.file_name().to_string_lossy().into_owned();
+        if generation_of(&name).is_some() {
             return Ok(());
         }
-        if name != LOCK_FILE && name != NEW_FILE {
-            strangers.push(name.display().to_string());
+        let unfinished = name.strip_suffix(NEW_SUFFIX).is_some_and(|name| generation_of(name).is_some());
+        if name != LOCK_FILE && !unfinished {
+            strangers.push(name);
         }
     }
     strangers.sort();
@@ -93,55 +249,11 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn exists(path: &Path) -> Result<bool, StoreError> {
-    path.try_exists().map_err(failed(path, "open"))
-}
-
-fn open_file(path: &Path, options: &StoreOptions) -> Result<Box<dyn Sink>, StoreError> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path, "open"))?;
-    let file = PwriteSink::new(file);
-    // The length is checked before anything is mapped.
-    let head = read_head(&file).map_err(|fault| fault.at(path))?;
-    Ok(match options.sink {
-        SinkKind::Pwrite => Box::new(file),
-        SinkKind::Mapped => {
-            let mapped = MappedSink::new(file.into_file(), head.geometry.file_bytes());
-            Box::new(mapped.map_err(failed(path, "map"))?)
-        }
-    })
-}
-
-fn create(dir: &Path, path: &Path, options: &StoreOptions) -> Result<Box<dyn Sink>, StoreError> {
-    let new = dir.join(NEW_FILE);
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&new, "remove")(error)),
-        _ => {}
-    }
-    let mut opening = OpenOptions::new();
-    let file =
-        opening.create_new(true).read(true).write(true).mode(0o600).open(&new).map_err(failed(&new, "create"))?;
-    let mut sink: Box<dyn Sink> = match options.sink {
-        SinkKind::Pwrite => Box::new(PwriteSink::new(file)),
-        SinkKind::Mapped => Box::new(MappedSink::new(file, 0).map_err(failed(&new, "map"))?),
-    };
-    let id = options.id.map_or_else(random_id, Ok).map_err(failed(Path::new(RANDOM), "read"))?;
-    let made = format(&mut *sink, id, options.page_bytes, options.segment_bytes);
-    if let Err(fault) = made {
-        // Best effort: a leftover does no harm.
-        let _ = fs::remove_file(&new);
-        return Err(fault.at(&new));
-    }
-    fs::rename(&new, path).map_err(failed(&new, "rename"))?;
-    sync_dir(dir)?;
-    Ok(sink)
-}
-
-const RANDOM: &str = "/dev/urandom";
-
 /// An id that no other store has.
-fn random_id() -> io::Result<[u8; 16]> {
+pub(super) fn random_id() -> Result<[u8; 16], StoreError> {
+    const RANDOM: &str = "/dev/urandom";
     let mut id = [0; 16];
-    File::open(RANDOM)?.read_exact(&mut id)?;
+    File::open(RANDOM).and_then(|mut file| file.read_exact(&mut id)).map_err(failed(Path::new(RANDOM), "read"))?;
     Ok(id)
 }
 

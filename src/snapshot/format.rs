@@ -161,7 +161,9 @@ pub(super) struct Superblock {
     generation: U32,
     pub segment_bytes: U64,
     pub id: [u8; 16],
-    rest: [u8; 460],
+    /// The newest durable epoch when this generation was begun: later ones of earlier generations do not count.
+    pub follows: U64,
+    rest: [u8; 452],
     crc: U32,
 }
 
@@ -188,15 +190,24 @@ fn sector_crc(sector: &[u8; SECTOR_BYTES]) -> u32 {
 }
 
 impl Superblock {
+    /// Of generation 1, which follows nothing.
     pub fn new(id: [u8; 16], page_bytes: u32, segment_bytes: u64) -> Self {
+        let geometry = Geometry { version: VERSION, page_bytes, segment_bytes, segments: 0 };
+        Self::of_generation(1, 0, id, geometry)
+    }
+
+    /// Of the version and the sizes of those before it.
+    pub fn of_generation(generation: u32, follows: u64, id: [u8; 16], geometry: Geometry) -> Self {
+        let Geometry { version, page_bytes, segment_bytes, .. } = geometry;
         let mut block = Self::new_zeroed();
         block.magic = MAGIC;
-        block.version = U32::new(VERSION);
+        block.version = U32::new(version);
         block.page_bytes = U32::new(page_bytes);
         block.block_bytes = U32::new(BLOCK_BYTES as u32);
-        block.generation = U32::new(1);
+        block.generation = U32::new(generation);
         block.segment_bytes = U64::new(segment_bytes);
         block.id = id;
+        block.follows = U64::new(follows);
         block.crc = U32::new(sector_crc(&zerocopy::transmute!(block)));
         block
     }

@@ -2,9 +2,7 @@
 //! folders, only bytes at offsets.
 
 use super::fault::{Fault, io};
-use super::format::{
-    BlobRef, Geometry, HEAD_BYTES, META_COPIES, META_OFFSETS, Meta, SECTOR_BYTES, Superblock, VERSION,
-};
+use super::format::{BlobRef, Geometry, HEAD_BYTES, META_COPIES, META_OFFSETS, Meta, SECTOR_BYTES, Superblock};
 use super::sink::{ReadAt, Sink};
 use std::io as stdio;
 use zerocopy::IntoBytes;
@@ -13,6 +11,8 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub id: [u8; 16],
+    /// Epochs of earlier generations count up to this one.
+    pub follows: u64,
     pub meta: Meta,
     pub geometry: Geometry,
 }
@@ -46,7 +46,7 @@ pub(super) fn read_head(source: &dyn ReadAt) -> Result<Head, Fault> {
         let what = format!("the file has {len} bytes and not {}: it was truncated", geometry.file_bytes());
         return Err(Fault::Corrupt(what));
     }
-    Ok(Head { id, meta, geometry })
+    Ok(Head { id, follows: superblock.follows.get(), meta, geometry })
 }
 
 /// One sector, zeros where the file ends early.
@@ -57,13 +57,14 @@ fn read_sector(source: &dyn ReadAt, offset: u64, len: u64) -> Result<[u8; SECTOR
     Ok(sector)
 }
 
-/// Makes an empty file a store without epochs, durably.
-pub(super) fn format(sink: &mut dyn Sink, id: [u8; 16], page_bytes: u32, segment_bytes: u64) -> Result<(), Fault> {
-    let geometry = Geometry { version: VERSION, page_bytes, segment_bytes, segments: 1 };
+/// Makes an empty file a generation without epochs, durably.
+pub(super) fn format(sink: &mut dyn Sink, superblock: &Superblock) -> Result<(), Fault> {
+    let (page_bytes, segment_bytes) = (superblock.page_bytes.get(), superblock.segment_bytes.get());
+    let version = superblock.version.get();
+    let geometry = Geometry { version, page_bytes, segment_bytes, segments: 1 };
     sink.grow(0, geometry.file_bytes()).map_err(io("allocate"))?;
-    let superblock = Superblock::new(id, page_bytes, segment_bytes);
     sink.write(0, &[superblock.as_bytes()]).map_err(io("write"))?;
-    write_meta(sink, &Meta::new(id, 1, 0, 1, 0, BlobRef::default())).map_err(io("write"))?;
+    write_meta(sink, &Meta::new(superblock.id, 1, 0, 1, 0, BlobRef::default())).map_err(io("write"))?;
     sink.sync().map_err(io("sync"))
 }
 

@@ -57,6 +57,15 @@ impl PageMap {
         })
     }
 
+    /// All pages and where they are, by ascending id.
+    pub fn slots(&self) -> impl Iterator<Item = (PageId, TaggedSlot)> + '_ {
+        let fanout = self.kind.fanout();
+        self.levels.first().into_iter().flat_map(|leaves| &leaves.nodes).flat_map(move |(at, leaf)| {
+            let slots = leaf.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+            slots.map(move |(within, slot)| (at * fanout + within as u32, *slot))
+        })
+    }
+
     pub fn set_count(&mut self, count: u32) {
         self.count = count;
     }

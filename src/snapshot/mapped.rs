@@ -1,6 +1,11 @@
 //! The file written through shared mappings of its segments: the default form. The head (superblock and metas) is not
 //! mapped and goes through system calls, as does all reading, so that a bad disk gives an error and not a signal.
 //! It must not know what the bytes mean.
+//!
+//! A file that somebody else shortens is an error as long as it is noticed before a write: the store looks at its length
+//! ahead of each commit, and `populate` fails where the file has ended (from Linux 5.14 on). Shortened between that call and
+//! the copy that follows it, the process gets SIGBUS; by `pwrite` it would not. Nobody but another program of the same
+//! user can do it.
 #![allow(unsafe_code)]
 
 use super::format::HEAD_BYTES;

@@ -11,23 +11,39 @@
 //!    acknowledge. The first sync covers the growth of the file too, so no meta claims more than the file has.
 //! 4. What a commit supersedes dies with the newest epoch kept before it, and is free when that epoch has expired,
 //!    which is never before the second sync of a commit.
-//! 5. After a failed write or sync nothing is written any more; the last durable epoch stands.
+//! 5. After a failed write or sync nothing is written to that file any more; the last durable epoch stands.
 //! 6. Opening writes nothing. It syncs once, because a process that was killed between the two syncs of rule 3 leaves
 //!    a meta in the page cache which the disk may not have yet, and the job is going to rely on it.
 //! 7. What is free is not in the file: it is what no kept epoch reaches, found at open by reading the maps.
 //! 8. Under `Durability::ProcessCrash` the order is the same without the syncs: the page cache outlives the process.
+//!
+//! A store has one file, its *generation*, until one fails:
+//!
+//! 9. After a failed write or sync, or if the file is not what it was, the next checkpoint goes to a new generation: a
+//!    file of its own, for the system may have forgotten what it could not write, and a later sync of the old one would
+//!    say nothing about it.
+//! 10. A generation says which epoch it follows, the last durable one. Later epochs of earlier files do not count: they
+//!     were never acknowledged, and may be in the page cache only. The newest epoch that counts, over all files, wins.
+//! 11. The first checkpoint of a generation is complete: pages that it does not bring are copied from the epoch that it
+//!     builds on, each against its checksum. Where they cannot be read, the checkpoint must bring all pages.
+//! 12. Earlier generations stay until the new one holds `keep` epochs by itself: a disk that failed once may do so
+//!     again, and then none of the epochs to go back to would be elsewhere.
 
 mod codec;
 mod commit;
+mod earlier;
 mod fault;
 mod folder;
 mod format;
+mod generation;
 mod head;
+mod home;
 mod map;
 mod mapped;
 mod pwrite;
 mod reader;
 mod recover;
+mod renewal;
 mod restored;
 mod savepoint;
 #[doc(hidden)]
@@ -44,6 +60,7 @@ mod tree;
 pub use commit::CommitStats;
 pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
+pub use home::{Generations, Home};
 pub use reader::{EpochReport, Reader};
 pub use restored::{Restored, RestoredEntry};
 pub use sink::{ReadAt, Sink};

@@ -24,9 +24,6 @@ impl PwriteSink {
     pub fn new(file: File) -> Self {
         Self { file, grown: false }
     }
-    pub fn into_file(self) -> File {
-        self.file
-    }
     pub fn file(&self) -> &File {
         &self.file
     }

@@ -2,31 +2,31 @@
 //! expire while it is read, and then that is what the error says. It must not write, nor map.
 
 use super::codec::place;
+use super::earlier::{Earlier, Found, find, read_earlier};
 use super::fault::{Fault, io};
-use super::folder::STORE_FILE;
+use super::folder::{Reading, STORE_FILE};
 use super::format::TableEntry;
 use super::head::{Head, read_head};
+use super::home::Generations;
 use super::recover::read_table;
-use super::restored::{Reading, Restored, Seen, list_pages, read_epoch, read_pages, read_record};
+use super::restored::{Restored, Seen, Take, list_pages, read_epoch, read_pages, read_record};
 use super::sink::ReadAt;
-use super::store::{EpochInfo, find, infos};
+use super::store::{EpochInfo, infos};
 use super::sums::Sums;
 use super::tree::Forest;
 use crate::error::StoreError;
-use std::fs::File;
-use std::io::{self as stdio, ErrorKind};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// How often a head is read again when the store moves on meanwhile.
 const TRIES: u32 = 8;
 
 /// A store open for reading.
 pub struct Reader {
-    path: PathBuf,
-    source: Box<dyn ReadAt>,
-    head: Head,
-    table: Vec<TableEntry>,
+    home: Box<dyn Generations>,
+    id: [u8; 16],
+    /// Oldest first.
+    files: Vec<Earlier>,
     sums: Sums,
 }
 
@@ -43,44 +43,30 @@ pub struct EpochReport {
     pub damage: Vec<String>,
 }
 
-struct ReadFile(File);
-
-impl ReadAt for ReadFile {
-    fn len_bytes(&self) -> stdio::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> stdio::Result<()> {
-        self.0.read_exact_at(into, offset_bytes)
-    }
-}
-
 impl Reader {
     /// Opens the store in `dir`.
     ///
     /// # Errors
     /// `Foreign`: there is none, or that of a newer version. `Corrupt`, `Io`.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let path = dir.join(STORE_FILE);
-        let file = File::open(&path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => {
-                StoreError::Foreign { path: dir.into(), reason: format!("no store here: there is no `{STORE_FILE}`") }
-            }
-            _ => io("open")(error).at(&path),
-        })?;
-        Self::load(path, Box::new(ReadFile(file)))
+        let none =
+            || StoreError::Foreign { path: dir.into(), reason: format!("no store here: there is no `{STORE_FILE}`") };
+        let home = Reading::new(dir);
+        match home.list() {
+            Ok(list) if list.is_empty() => Err(none()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Err(none()),
+            Err(error) => Err(io("open")(error).at(dir)),
+            Ok(_) => Self::open_on(Box::new(home)),
+        }
     }
 
-    /// Opens the store in `source`: for simulations.
+    /// Opens the store in `home`: for simulations.
     ///
     /// # Errors
     /// As [`Reader::open`].
-    pub fn open_on(source: Box<dyn ReadAt>) -> Result<Self, StoreError> {
-        Self::load(PathBuf::from("simulated"), source)
-    }
-
-    fn load(path: PathBuf, source: Box<dyn ReadAt>) -> Result<Self, StoreError> {
-        let (head, table) = read_newest(&*source).map_err(|fault| fault.at(&path))?;
-        Ok(Self { path, source, head, table, sums: Sums::new(0) })
+    pub fn open_on(home: Box<dyn Generations>) -> Result<Self, StoreError> {
+        let (id, files) = read_all(&*home)?;
+        Ok(Self { home, id, files, sums: Sums::new(0) })
     }
 
     /// Looks for epochs that have been committed since.
@@ -88,18 +74,18 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`].
     pub fn refresh(&mut self) -> Result<(), StoreError> {
-        (self.head, self.table) = read_newest(&*self.source).map_err(|fault| fault.at(&self.path))?;
+        (self.id, self.files) = read_all(&*self.home)?;
         Ok(())
     }
 
     /// Which store this is.
     pub fn id(&self) -> [u8; 16] {
-        self.head.id
+        self.id
     }
 
     /// The kept epochs, oldest first.
     pub fn epochs(&self) -> Vec<EpochInfo> {
-        infos(&self.table, self.head.geometry)
+        self.files.iter().flat_map(|file| infos(&file.table, file.geometry)).collect()
     }
 
     /// Reads a kept epoch and verifies every block of it.
@@ -107,11 +93,18 @@ impl Reader {
     /// # Errors
     /// `NoEpoch`, also if it has expired meanwhile; `Corrupt`, naming epoch, entry and page; `Io`.
     pub fn read(&self, epoch: u64) -> Result<Restored, StoreError> {
-        let entry = find(&self.table, epoch, &self.path)?;
-        match read_epoch(self.forest(), entry, Reading::Now(&self.sums)) {
-            Ok(restored) => Ok(restored),
-            Err(fault) => Err(self.unless_expired(epoch, fault)),
-        }
+        let found = find(&self.files, epoch)?;
+        read_epoch(found.forest, found.entry, Take::Now(&self.sums)).map_err(|fault| self.unless_expired(&found, fault))
+    }
+
+    /// What the runtime says about a kept epoch.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub fn header(&self, epoch: u64) -> Result<Vec<u8>, StoreError> {
+        let found = find(&self.files, epoch)?;
+        let record = read_record(found.forest, found.entry).map_err(|fault| self.unless_expired(&found, fault))?;
+        Ok(record.header)
     }
 
     /// Reads everything of a kept epoch, and lists what is damaged instead of stopping at it.
@@ -119,28 +112,27 @@ impl Reader {
     /// # Errors
     /// `NoEpoch`, also if it has expired meanwhile; `Io`.
     pub fn verify(&self, epoch: u64) -> Result<EpochReport, StoreError> {
-        let entry = find(&self.table, epoch, &self.path)?;
-        let report = self.examine(entry).map_err(|fault| fault.at(&self.path))?;
+        let found = find(&self.files, epoch)?;
+        let report = self.examine(&found).map_err(|fault| fault.at(found.path))?;
         if !report.damage.is_empty() {
-            let (_, table) = read_newest(&*self.source).map_err(|fault| fault.at(&self.path))?;
-            find(&table, epoch, &self.path)?;
+            find(&read_all(&*self.home)?.1, epoch)?;
         }
         Ok(report)
     }
 
-    fn examine(&self, entry: &TableEntry) -> Result<EpochReport, Fault> {
+    fn examine(&self, found: &Found<'_>) -> Result<EpochReport, Fault> {
+        let Found { forest, entry, .. } = *found;
         let mut report = EpochReport { epoch: entry.epoch.get(), entries: 0, pages_good: 0, damage: Vec::new() };
-        let Some(record) = note(read_record(self.forest(), entry), &mut report)? else { return Ok(report) };
-        let mut page = vec![0; self.head.geometry.page_bytes as usize];
-        let mut seen = Seen::new(self.head.geometry);
+        let Some(record) = note(read_record(forest, entry), &mut report)? else { return Ok(report) };
+        let mut page = vec![0; forest.geometry.page_bytes as usize];
+        let mut seen = Seen::new(forest.geometry);
         for entry in record.entries {
             report.entries += 1;
             let Some(map) = entry.map else { continue };
             let name = || place(&entry.operator, &entry.state, entry.task, entry.tasks);
-            let pages = list_pages(self.forest(), &map, &mut seen).map_err(|fault| fault.within(name));
+            let pages = list_pages(forest, &map, &mut seen).map_err(|fault| fault.within(name));
             for slot in note(pages, &mut report)?.unwrap_or_default() {
-                let read =
-                    read_pages(self.forest(), &[slot], &mut page, &self.sums).map_err(|fault| fault.within(name));
+                let read = read_pages(forest, &[slot], &mut page, &self.sums).map_err(|fault| fault.within(name));
                 report.pages_good += u64::from(note(read, &mut report)?.is_some());
             }
         }
@@ -148,17 +140,13 @@ impl Reader {
     }
 
     /// Damage in an epoch that is gone is no damage.
-    fn unless_expired(&self, epoch: u64, fault: Fault) -> StoreError {
-        match (fault, read_newest(&*self.source)) {
-            (fault @ Fault::Corrupt(_), Ok((_, table))) => {
-                find(&table, epoch, &self.path).err().unwrap_or_else(|| fault.at(&self.path))
-            }
-            (fault, _) => fault.at(&self.path),
-        }
-    }
-
-    fn forest(&self) -> Forest<'_> {
-        Forest { source: &*self.source, geometry: self.head.geometry }
+    fn unless_expired(&self, found: &Found<'_>, fault: Fault) -> StoreError {
+        let now = match fault {
+            Fault::Corrupt(_) => read_all(&*self.home).ok(),
+            _ => None,
+        };
+        let expired = now.and_then(|(_, files)| find(&files, found.entry.epoch.get()).err());
+        expired.unwrap_or_else(|| fault.at(found.path))
     }
 }
 
@@ -172,6 +160,32 @@ fn note<T>(result: Result<T, Fault>, report: &mut EpochReport) -> Result<Option<
         }
         Err(other) => Err(other),
     }
+}
+
+/// All generations of a store, oldest first, with its id.
+fn read_all(home: &dyn Generations) -> Result<([u8; 16], Vec<Earlier>), StoreError> {
+    let mut tries = 1;
+    loop {
+        let list = home.list().map_err(|error| io("list the generations beside")(error).at(&home.path(1)))?;
+        let result = read_listed(home, &list);
+        // A writer may begin a generation and remove those before it.
+        let moved = || home.list().is_ok_and(|now| now != list);
+        if result.is_ok() || tries == TRIES || !moved() {
+            return result;
+        }
+        tries += 1;
+    }
+}
+
+fn read_listed(home: &dyn Generations, list: &[u32]) -> Result<([u8; 16], Vec<Earlier>), StoreError> {
+    let (number, before) = list.split_last().unwrap_or((&1, &[]));
+    let path = home.path(*number);
+    let at = |fault: Fault| fault.at(&path);
+    let source = home.open(*number).map_err(io("open")).map_err(at)?;
+    let (head, table) = read_newest(&*source).map_err(at)?;
+    let mut files = read_earlier(home, before, &head, !table.is_empty())?;
+    files.push(Earlier { path: path.clone(), source, geometry: head.geometry, table });
+    Ok((head.id, files))
 }
 
 /// The newest head and its epoch table. A writer may overwrite the table of a head that is no more the newest.

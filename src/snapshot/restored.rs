@@ -103,6 +103,25 @@ pub(super) fn read_record(forest: Forest<'_>, entry: &TableEntry) -> Result<Epoc
     Ok(record)
 }
 
+/// What a record says, without any page.
+pub(super) fn outline(record: EpochRecord, page_bytes: u32) -> Restored {
+    let entry = |entry: EntryRecord| RestoredEntry {
+        operator: entry.operator,
+        state: entry.state,
+        task: entry.task,
+        tasks: entry.tasks,
+        schema: entry.schema,
+        root: entry.root,
+        paged: entry.map.is_some(),
+        page_count: entry.map.map_or(0, |map| map.count.get()),
+        page_bytes,
+        ids: Vec::new(),
+        bytes: OnceLock::new(),
+        stored: None,
+    };
+    Restored { epoch: record.epoch, header: record.header, entries: record.entries.into_iter().map(entry).collect() }
+}
+
 /// Blocks that an epoch's maps have referred to: a file that is made to hurt could refer to one very often.
 pub(super) struct Seen(Vec<u64>);
 
@@ -156,7 +175,7 @@ impl Visit for Listing<'_> {
 
 /// What becomes of the pages of an epoch.
 #[derive(Clone, Copy)]
-pub(super) enum Reading<'a> {
+pub(super) enum Take<'a> {
     /// They are read and verified now.
     Now(&'a Sums),
     /// They are read from here, the file of this path, when they are needed.
@@ -164,7 +183,7 @@ pub(super) enum Reading<'a> {
 }
 
 /// Reads and verifies an epoch.
-pub(super) fn read_epoch(forest: Forest<'_>, entry: &TableEntry, reading: Reading<'_>) -> Result<Restored, Fault> {
+pub(super) fn read_epoch(forest: Forest<'_>, entry: &TableEntry, reading: Take<'_>) -> Result<Restored, Fault> {
     let epoch = format!("epoch {}", entry.epoch);
     let record = read_record(forest, entry).map_err(|fault| fault.within(|| epoch.clone()))?;
     let mut entries = Vec::with_capacity(record.entries.len());
@@ -182,20 +201,20 @@ fn read_entry(
     entry: EntryRecord,
     name: &str,
     seen: &mut Seen,
-    reading: Reading<'_>,
+    reading: Take<'_>,
 ) -> Result<RestoredEntry, Fault> {
     let geometry = forest.geometry;
     let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
     let slots = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map, seen))?;
     let (ids, bytes) = (slots.iter().map(|(id, _)| *id).collect(), OnceLock::new());
     let stored = match reading {
-        Reading::Now(sums) => {
+        Take::Now(sums) => {
             let mut all = vec![0; slots.len() * geometry.page_bytes as usize];
             read_pages(forest, &slots, &mut all, sums)?;
             bytes.get_or_init(|| all);
             None
         }
-        Reading::Later(file, path) => {
+        Take::Later(file, path) => {
             let (file, path, place) = (file.clone(), path.to_owned(), name.to_owned());
             Some(Arc::new(StoredPages { file, path, geometry, place, slots }))
         }

@@ -1,21 +1,25 @@
 //! A disk in memory that crashes, fails and fills up when told to: what the store's tests and the simulator of the
 //! whole runtime write to. It must not know what the bytes mean.
 //!
-//! 1. Writes go to the live image at once; a sync makes the durable image equal to it.
-//! 2. A crash leaves the durable image and any subset, chosen by the caller, of the sectors of 512 bytes written since,
-//!    each in its order; likewise growth. The write at which it happens may be there in part, the sync not at all.
+//! 1. Writes go to the live image of a file at once; a sync makes its durable image equal to it. Likewise names: a file
+//!    is published at once, and that is durable when the call returns; a removal is durable with the next sync of names.
+//! 2. A crash leaves what is durable and any subset, chosen by the caller, of the sectors of 512 bytes written since, each
+//!    in its order; likewise growth and names. The write at which it happens may be there in part, the sync not at all.
 //! 3. A failed write may have written anything of it. What a failed sync should have covered is lost or not, and no
-//!    later sync makes it durable.
-//! 4. Everything is counted and decided by call number (grow, write and sync count, reads do not), so a run can be
-//!    repeated.
+//!    later sync makes it durable. (Names are different: file systems keep a journal of them, and stop without it.)
+//! 4. Everything is counted and decided by call number (whatever changes something counts, reads do not), so a run can
+//!    be repeated.
 
+mod file;
+
+use super::home::{Generations, Home};
 use super::sink::{ReadAt, Sink};
+use file::{File, SimFile};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-
-const SECTOR_BYTES: usize = 512;
 
 /// What happens at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,30 +32,43 @@ pub enum Incident {
     Crash,
 }
 
-/// A change that is not durable yet.
-#[derive(Clone)]
-enum Pending {
-    Grow(u64),
-    Sector { at_bytes: u64, bytes: Box<[u8; SECTOR_BYTES]> },
+/// A generation begins or ends to be one.
+#[derive(Clone, Copy)]
+enum Naming {
+    Publish(u32, usize),
+    Remove(u32),
+}
+
+type Names = BTreeMap<u32, usize>;
+
+impl Naming {
+    fn apply(self, names: &mut Names) {
+        match self {
+            Self::Publish(generation, file) => names.insert(generation, file),
+            Self::Remove(generation) => names.remove(&generation),
+        };
+    }
 }
 
 #[derive(Clone, Default)]
 struct Disk {
-    live: Vec<u8>,
-    durable: Vec<u8>,
-    /// Rule 3: may be there after a crash, whatever is synced.
-    lost: Vec<Pending>,
-    pending: Vec<Pending>,
+    /// All that were ever made: who has one open may use it, named or not.
+    files: Vec<File>,
+    names: Names,
+    durable_names: Names,
+    pending_names: Vec<Naming>,
+    /// Begun, and not published.
+    begun: Option<usize>,
+    /// Open for writing, if the writer still knows it as one of its own.
+    written: Option<usize>,
     calls: u64,
     incidents: BTreeMap<u64, Incident>,
     down: bool,
-    /// Without a sync there is no store yet: the new file was never renamed.
-    synced: bool,
-    guarded: Vec<Range<u64>>,
+    guarded: (usize, Vec<Range<u64>>),
     full_above_bytes: Option<u64>,
 }
 
-/// A handle of a simulated disk; clones are the same disk, and each is a sink.
+/// A handle of a simulated disk; clones are the same disk, and each is the home of a store.
 #[derive(Clone, Default)]
 pub struct SimDisk(Arc<Mutex<Disk>>);
 
@@ -61,21 +78,28 @@ impl SimDisk {
         Self::default()
     }
 
-    /// A disk on which `bytes` are durable.
+    /// A disk on which `bytes` are durable, as generation 1.
     pub fn with_image(bytes: Vec<u8>) -> Self {
-        let disk = Disk { live: bytes.clone(), durable: bytes, synced: true, ..Disk::default() };
+        let names = Names::from([(1, 0)]);
+        let disk = Disk { files: vec![File::of(bytes)], names: names.clone(), durable_names: names, ..Disk::default() };
         Self(Arc::new(Mutex::new(disk)))
     }
 
     /// Another disk in the same state, with nothing to happen to it.
     pub fn fork(&self) -> Self {
-        let disk = Disk { incidents: BTreeMap::new(), guarded: Vec::new(), ..self.disk().clone() };
+        let disk = Disk { incidents: BTreeMap::new(), guarded: Default::default(), ..self.disk().clone() };
         Self(Arc::new(Mutex::new(disk)))
     }
 
-    /// What a reader sees now.
+    /// What a reader sees now in the newest generation.
     pub fn image(&self) -> Vec<u8> {
-        self.disk().live.clone()
+        let disk = self.disk();
+        disk.names.last_key_value().map(|(_, file)| disk.files[*file].live.clone()).unwrap_or_default()
+    }
+
+    /// Bytes of all generations together.
+    pub fn used_bytes(&self) -> u64 {
+        self.disk().used_bytes(None)
     }
 
     /// Calls so far; the next one has this number.
@@ -88,165 +112,180 @@ impl SimDisk {
         self.disk().incidents.insert(call, incident);
     }
 
-    /// Growing beyond this is refused as on a full disk.
+    /// Growing all generations together beyond this is refused as on a full disk.
     pub fn full_above(&self, bytes: Option<u64>) {
         self.disk().full_above_bytes = bytes;
     }
 
-    /// From now on, a write that touches one of these ranges panics.
+    /// From now on, a write that touches one of these ranges of the newest generation panics.
     pub fn guard(&self, ranges: Vec<Range<u64>>) {
-        self.disk().guarded = ranges;
+        let mut disk = self.disk();
+        let newest = disk.names.values().last().copied().unwrap_or(0);
+        disk.guarded = (newest, ranges);
+    }
+
+    /// Somebody else changes the bytes of a generation, or its length.
+    pub fn tamper(&self, generation: u32, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut disk = self.disk();
+        let file = disk.names[&generation];
+        let file = &mut disk.files[file];
+        change(&mut file.live);
+        file.durable.clone_from(&file.live);
+    }
+
+    /// Somebody else removes a generation.
+    pub fn vanish(&self, generation: u32) {
+        let mut disk = self.disk();
+        disk.names.remove(&generation);
+        disk.durable_names.remove(&generation);
     }
 
     /// How many choices the next crash has.
     pub fn undecided(&self) -> usize {
         let disk = self.disk();
-        disk.lost.len() + disk.pending.len()
+        disk.files.iter().map(File::undecided).sum::<usize>() + disk.pending_names.len()
     }
 
     /// The machine stops, if it has not yet, and comes back. `survives` is asked for each undecided change, in order.
     pub fn crash(&self, mut survives: impl FnMut(usize) -> bool) {
         let mut disk = self.disk();
-        let mut image = std::mem::take(&mut disk.durable);
-        let undecided = std::mem::take(&mut disk.lost).into_iter().chain(std::mem::take(&mut disk.pending));
-        for (_, change) in undecided.enumerate().filter(|(i, _)| survives(*i)) {
-            change.apply(&mut image);
+        let mut number = 0;
+        let mut survives = || {
+            number += 1;
+            survives(number - 1)
+        };
+        disk.files.iter_mut().for_each(|file| file.crash(&mut survives));
+        for naming in std::mem::take(&mut disk.pending_names).into_iter().filter(|_| survives()) {
+            naming.apply(&mut disk.durable_names);
         }
-        if !disk.synced {
-            image.clear();
-        }
-        disk.live.clone_from(&image);
-        disk.durable = image;
-        disk.down = false;
-        disk.incidents.clear();
+        disk.names = disk.durable_names.clone();
+        disk.restart();
     }
 
     /// The process is killed and another one starts: the system still has what was written, synced or not.
     pub fn kill(&self) {
-        let mut disk = self.disk();
-        if !disk.synced {
-            disk.live.clear();
-            disk.pending.clear();
-        }
-        disk.down = false;
-        disk.incidents.clear();
+        self.disk().restart();
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
         // A guarded write panics with the lock held; the disk is still good to look at.
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
-}
 
-impl Pending {
-    fn apply(&self, image: &mut Vec<u8>) {
-        match self {
-            Self::Grow(len) => image.resize((*len as usize).max(image.len()), 0),
-            Self::Sector { at_bytes, bytes } => {
-                // Beyond a length that did not make it, nothing did.
-                let at = *at_bytes as usize;
-                if let Some(sector) = image.get_mut(at..at + SECTOR_BYTES) {
-                    sector.copy_from_slice(&bytes[..]);
-                }
-            }
-        }
+    fn file(&self, number: usize) -> SimFile {
+        SimFile { disk: self.clone(), number }
     }
 }
 
 impl Disk {
-    /// Counts a call; `Err` if it is not to succeed, after `partly` has been done to it.
-    fn call(&mut self, partly: impl FnOnce(&mut Self)) -> io::Result<()> {
+    fn restart(&mut self) {
+        (self.down, self.begun, self.written) = (false, None, None);
+        self.incidents.clear();
+    }
+
+    /// Of the files that take room, but for one.
+    fn used_bytes(&self, but: Option<usize>) -> u64 {
+        let files = self.names.values().chain(&self.begun).filter(|file| Some(**file) != but);
+        files.map(|file| self.files[*file].live.len() as u64).sum()
+    }
+
+    /// Counts a call, and says what happens at it.
+    fn count(&mut self) -> io::Result<Option<Incident>> {
         if self.down {
             return Err(io::Error::other("the simulated machine is down"));
         }
-        let incident = self.incidents.get(&self.calls).copied();
         self.calls += 1;
-        let Some(incident) = incident else { return Ok(()) };
-        partly(self);
+        Ok(self.incidents.get(&(self.calls - 1)).copied())
+    }
+
+    /// How a call ends at which something happens.
+    fn end(&mut self, incident: Option<Incident>) -> io::Result<()> {
         match incident {
-            Incident::Fail => Err(io::Error::other("simulated failure")),
-            Incident::Full => Err(io::ErrorKind::StorageFull.into()),
-            Incident::Crash => {
+            None => Ok(()),
+            Some(Incident::Fail) => Err(io::Error::other("simulated failure")),
+            Some(Incident::Full) => Err(io::ErrorKind::StorageFull.into()),
+            Some(Incident::Crash) => {
                 self.down = true;
                 Err(io::Error::other("the simulated machine has crashed"))
             }
         }
     }
 
-    fn put(&mut self, at_bytes: u64, bytes: &[u8]) {
-        let at = at_bytes as usize;
-        self.live[at..at + bytes.len()].copy_from_slice(bytes);
-        let first = at / SECTOR_BYTES * SECTOR_BYTES;
-        for at in (first..at + bytes.len()).step_by(SECTOR_BYTES) {
-            let mut sector = Box::new([0; SECTOR_BYTES]);
-            sector.copy_from_slice(&self.live[at..at + SECTOR_BYTES]);
-            self.pending.push(Pending::Sector { at_bytes: at as u64, bytes: sector });
+    fn sync_names(&mut self, incident: Option<Incident>) {
+        if incident.is_none() {
+            let pending = std::mem::take(&mut self.pending_names);
+            pending.into_iter().for_each(|naming| naming.apply(&mut self.durable_names));
         }
+    }
+
+    fn name(&mut self, naming: Naming) {
+        naming.apply(&mut self.names);
+        self.pending_names.push(naming);
     }
 }
 
-impl ReadAt for SimDisk {
-    fn len_bytes(&self) -> io::Result<u64> {
-        Ok(self.disk().live.len() as u64)
+impl Generations for SimDisk {
+    fn list(&self) -> io::Result<Vec<u32>> {
+        Ok(self.disk().names.keys().copied().collect())
     }
 
-    fn read(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
+    fn path(&self, generation: u32) -> PathBuf {
+        PathBuf::from(format!("simulated-{generation}"))
+    }
+
+    fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
+        let file = self.disk().names.get(&generation).copied().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(self.file(file)))
+    }
+}
+
+impl Home for SimDisk {
+    fn open_to_write(&mut self, generation: u32, _: u64) -> io::Result<Box<dyn Sink>> {
+        let mut disk = self.disk();
+        let file = disk.names.get(&generation).copied().ok_or(io::ErrorKind::NotFound)?;
+        disk.written = Some(file);
+        Ok(Box::new(self.file(file)))
+    }
+
+    fn begin(&mut self, _: u32) -> io::Result<Box<dyn Sink>> {
+        let mut disk = self.disk();
+        let incident = disk.count()?;
+        disk.end(incident)?;
+        disk.files.push(File::default());
+        let file = disk.files.len() - 1;
+        (disk.begun, disk.written) = (Some(file), Some(file));
+        Ok(Box::new(self.file(file)))
+    }
+
+    fn publish(&mut self, generation: u32) -> io::Result<()> {
+        let mut disk = self.disk();
+        let incident = disk.count()?;
+        let file = disk.begun.take().expect("what is published has been begun");
+        disk.name(Naming::Publish(generation, file));
+        disk.sync_names(incident);
+        disk.end(incident)
+    }
+
+    fn sync_names(&mut self) -> io::Result<()> {
+        let mut disk = self.disk();
+        let incident = disk.count()?;
+        disk.sync_names(incident);
+        disk.end(incident)
+    }
+
+    fn remove(&mut self, generation: u32) -> io::Result<()> {
+        let mut disk = self.disk();
+        let incident = disk.count()?;
+        if incident.is_none_or(|incident| incident == Incident::Crash) && disk.names.contains_key(&generation) {
+            disk.name(Naming::Remove(generation));
+        }
+        disk.begun = None;
+        disk.end(incident)
+    }
+
+    fn check(&self, generation: u32) -> io::Result<()> {
         let disk = self.disk();
-        let at = usize::try_from(offset_bytes).map_err(|_| io::ErrorKind::UnexpectedEof)?;
-        let bytes = at.checked_add(into.len()).and_then(|end| disk.live.get(at..end));
-        into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
-        Ok(())
-    }
-}
-
-impl Sink for SimDisk {
-    fn grow(&mut self, _from_bytes: u64, to_bytes: u64) -> io::Result<()> {
-        let mut disk = self.disk();
-        disk.call(|_| ())?;
-        if disk.full_above_bytes.is_some_and(|limit| to_bytes > limit) {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        let grow = Pending::Grow(to_bytes);
-        grow.apply(&mut disk.live);
-        disk.pending.push(grow);
-        Ok(())
-    }
-
-    fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
-        let mut disk = self.disk();
-        let bytes = parts.concat();
-        let range = offset_bytes..offset_bytes + bytes.len() as u64;
-        let guarded = |guard: &&Range<u64>| guard.start < range.end && range.start < guard.end;
-        if let Some(guard) = disk.guarded.iter().find(guarded) {
-            panic!("bytes {range:?} were written over {guard:?}, which is in use");
-        }
-        disk.call(|disk| {
-            // At a crash the whole of it is undecided; a failure stops half-way.
-            let crash = disk.incidents.get(&(disk.calls - 1)) == Some(&Incident::Crash);
-            let len = if crash { bytes.len() } else { bytes.len() / 2 };
-            disk.put(offset_bytes, &bytes[..len]);
-        })?;
-        disk.put(offset_bytes, &bytes);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        let mut disk = self.disk();
-        disk.call(|disk| {
-            let crash = disk.incidents.get(&(disk.calls - 1)) == Some(&Incident::Crash);
-            if !crash {
-                let mut pending = std::mem::take(&mut disk.pending);
-                disk.lost.append(&mut pending);
-            }
-        })?;
-        let mut image = std::mem::take(&mut disk.durable);
-        std::mem::take(&mut disk.pending).iter().for_each(|change| change.apply(&mut image));
-        disk.durable = image;
-        disk.synced = true;
-        Ok(())
-    }
-
-    fn reader(&self) -> io::Result<Arc<dyn ReadAt>> {
-        Ok(Arc::new(self.clone()))
+        let same = disk.names.get(&generation).is_some_and(|file| disk.written == Some(*file));
+        if same { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "somebody has removed the file")) }
     }
 }

@@ -1,20 +1,22 @@
-//! The store itself: opening, what it holds, reading it back. Committing is in `commit`. It must not know folders, nor
-//! how a sink writes.
+//! The store itself: its generations, what they hold, reading it back. Committing is in `commit`. It must not know how
+//! a sink writes.
 
+use super::codec::EpochRecord;
+use super::earlier::{Earlier, Found, read_earlier};
 use super::fault::{Fault, io};
-use super::folder;
-use super::format::{Geometry, Nodes, TableEntry, sizes_fit};
-use super::head::{Head, format, read_head};
-use super::recover::{Base, read_table, recover};
-use super::restored::{Reading, Restored, read_epoch};
-use super::sink::Sink;
-use super::space::{Blocks, Space};
+use super::folder::{Folder, random_id};
+use super::format::{Geometry, Nodes, Superblock, TableEntry, sizes_fit};
+use super::generation::Generation;
+use super::head::read_head;
+use super::home::Home;
+use super::map::PageMap;
+use super::recover::Key;
+use super::restored::{Restored, Take, outline, read_epoch, read_record};
 use super::sums::Sums;
 use super::tree::Forest;
 use crate::error::StoreError;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 
 /// What a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,26 +87,35 @@ pub struct EpochInfo {
 
 /// A store open for writing; nobody else writes to it.
 pub struct Store {
-    pub(super) path: PathBuf,
-    pub(super) sink: Box<dyn Sink>,
+    pub(super) home: Box<dyn Home>,
     pub(super) options: StoreOptions,
-    pub(super) id: [u8; 16],
-    pub(super) sequence: u64,
-    pub(super) table: Vec<TableEntry>,
-    pub(super) table_blocks: Vec<u32>,
-    pub(super) space: Space,
-    pub(super) base: Result<Base, String>,
-    pub(super) dying: BTreeMap<u64, Blocks>,
-    /// The first write or sync that failed.
-    pub(super) latched: Option<String>,
+    id: [u8; 16],
+    pub(super) current: Generation,
+    /// Oldest first; those that can be read.
+    pub(super) earlier: Vec<Earlier>,
+    /// No file of an earlier generation is left, readable or not.
+    pub(super) alone: bool,
+    /// The epoch on which the next checkpoint builds; 0: on none.
+    pub(super) base_epoch: u64,
+    /// Where its pages are, if not in the current generation.
+    pub(super) origin: Option<Origin>,
+    /// A write or sync of the current generation has failed: the next checkpoint goes to a new one.
+    pub(super) failed: bool,
+    /// Pages of the base could not be read back: only full snapshots can follow.
+    pub(super) unreadable: Option<String>,
     pub(super) sums: Sums,
-    /// Held until the store is dropped.
-    _lock: Option<File>,
+}
+
+/// An epoch of an earlier generation that the next checkpoint builds on: what it does not bring itself is copied.
+pub(super) struct Origin {
+    /// Among the earlier ones.
+    pub at: usize,
+    pub maps: HashMap<Key, PageMap>,
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Store").field("path", &self.current.path).finish_non_exhaustive()
     }
 }
 
@@ -134,62 +145,67 @@ impl Store {
     /// `Corrupt`: head or epoch table are damaged, or the file is truncated. `Io`, `NoSpace`.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         check_options(dir, &options)?;
-        let folder = folder::open(dir, &options)?;
-        Self::load(folder.path, folder.sink, options, Some(folder.lock))
+        let folder = Folder::claim(dir, options.sink)?;
+        let id = options.id.map_or_else(random_id, Ok)?;
+        Self::open_on(Box::new(folder), StoreOptions { id: Some(id), ..options })
     }
 
-    /// Opens the store in `sink`, or makes one there if it is empty: for simulations. Nothing keeps others away.
+    /// Opens the store in `home`, or makes one there if there is none: for simulations.
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_on(mut sink: Box<dyn Sink>, options: StoreOptions) -> Result<Self, StoreError> {
-        let path = PathBuf::from("simulated");
-        check_options(&path, &options)?;
-        let len = sink.len_bytes().map_err(|error| Fault::Io("read the length of", error).at(&path))?;
-        if len == 0 {
-            let id = options.id.unwrap_or_default();
-            format(&mut *sink, id, options.page_bytes, options.segment_bytes).map_err(|fault| fault.at(&path))?;
+    pub fn open_on(mut home: Box<dyn Home>, options: StoreOptions) -> Result<Self, StoreError> {
+        let place = home.path(1);
+        check_options(&place, &options)?;
+        if options.durability == Durability::PowerLoss {
+            // Rule 6: the names that are seen here may have been on their way when their writer was killed.
+            home.sync_names().map_err(io("sync the folder of")).map_err(|fault| fault.at(&place))?;
         }
-        Self::load(path, sink, options, None)
-    }
-
-    /// Reads the file anew, with the lock kept: after a commit that failed, the epoch it was to make durable may be there.
-    pub(crate) fn reopen(self) -> Result<Self, StoreError> {
-        let Self { path, sink, options, _lock, .. } = self;
-        Self::load(path, sink, options, _lock)
+        let list = home.list().map_err(io("list the generations of")).map_err(|fault| fault.at(&place))?;
+        let (current, earlier) = match list.split_last() {
+            None => {
+                let id = options.id.unwrap_or_default();
+                let superblock = Superblock::new(id, options.page_bytes, options.segment_bytes);
+                (Generation::make(&mut *home, 1, &superblock)?, Vec::new())
+            }
+            Some((newest, earlier)) => Self::load(&mut *home, *newest, earlier, &options)?,
+        };
+        let mut store = Self {
+            home,
+            id: current.id,
+            current,
+            earlier,
+            alone: list.len() <= 1,
+            base_epoch: 0,
+            origin: None,
+            failed: false,
+            unreadable: None,
+            sums: Sums::new(options.threads),
+            options,
+        };
+        store.base_epoch = store.newest().unwrap_or(0);
+        store.find_base()?;
+        Ok(store)
     }
 
     fn load(
-        path: PathBuf,
-        mut sink: Box<dyn Sink>,
-        options: StoreOptions,
-        lock: Option<File>,
-    ) -> Result<Self, StoreError> {
+        home: &mut dyn Home,
+        newest: u32,
+        earlier: &[u32],
+        options: &StoreOptions,
+    ) -> Result<(Generation, Vec<Earlier>), StoreError> {
+        let path = home.path(newest);
+        let at = |fault: Fault| fault.at(&path);
+        let source = home.open(newest).map_err(io("open")).map_err(at)?;
+        let head = read_head(&*source).map_err(at)?;
+        check_sizes(&path, head.geometry, options)?;
+        let mut current = Generation::open(home, newest, head.geometry.file_bytes())?;
         if options.durability == Durability::PowerLoss {
             // Rule 6: what is seen here may have been on its way when its writer was killed.
-            sink.sync().map_err(io("sync")).map_err(|fault| fault.at(&path))?;
+            current.sink.sync().map_err(io("sync")).map_err(at)?;
         }
-        let Head { id, meta, geometry } = read_head(&*sink).map_err(|fault| fault.at(&path))?;
-        check_sizes(&path, geometry, &options)?;
-        let (table, blocks) =
-            read_table(Forest { source: &*sink, geometry }, &meta).map_err(|fault| fault.at(&path))?;
-        let newest = meta.newest.get();
-        let found = recover(&*sink, geometry, &table, blocks, newest).map_err(|fault| fault.at(&path))?;
-        Ok(Self {
-            path,
-            sink,
-            id,
-            sequence: meta.sequence.get(),
-            table,
-            table_blocks: found.table,
-            space: found.space,
-            base: found.base,
-            dying: found.dying,
-            latched: None,
-            sums: Sums::new(options.threads),
-            options,
-            _lock: lock,
-        })
+        let earlier = read_earlier(home, earlier, &head, !current.table.is_empty())?;
+        Ok((current, earlier))
     }
 
     /// Which store this is: drawn when it was made.
@@ -199,22 +215,25 @@ impl Store {
 
     /// Bytes of each page.
     pub fn page_bytes(&self) -> u32 {
-        self.geometry().page_bytes
+        self.current.geometry().page_bytes
     }
 
-    /// The file.
+    /// The file that is written.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.current.path
     }
 
     /// The kept epochs, oldest first.
     pub fn epochs(&self) -> Vec<EpochInfo> {
-        infos(&self.table, self.geometry())
+        let mut epochs: Vec<_> = self.earlier.iter().flat_map(|file| infos(&file.table, file.geometry)).collect();
+        epochs.extend(infos(&self.current.table, self.current.geometry()));
+        epochs
     }
 
     /// The newest kept epoch.
     pub fn newest(&self) -> Option<u64> {
-        self.table.last().map(|entry| entry.epoch.get())
+        let earlier = || self.earlier.iter().rev().find_map(|file| file.table.last());
+        self.current.newest().or_else(|| earlier().map(|entry| entry.epoch.get()))
     }
 
     /// Reads a kept epoch and verifies every block of it.
@@ -222,23 +241,26 @@ impl Store {
     /// # Errors
     /// `NoEpoch`; `Corrupt`, naming epoch, entry and page; `Io`.
     pub fn read(&self, epoch: u64) -> Result<Restored, StoreError> {
-        let entry = find(&self.table, epoch, &self.path)?;
-        read_epoch(self.forest(), entry, Reading::Now(&self.sums)).map_err(|fault| fault.at(&self.path))
+        let found = self.find(epoch)?;
+        read_epoch(found.forest, found.entry, Take::Now(&self.sums)).map_err(|fault| fault.at(found.path))
     }
 
     /// Reads record and page maps of a kept epoch, not its pages: each of these is verified when it is read. The next
     /// checkpoint must build on this epoch (it is the newest, or see [`Store::base_on`]), or pages that have not been read
-    /// may be written over. In a file of version 1 the pages have no tags, and are read as [`Store::read`] does.
+    /// may be written over. In a file of version 1 the pages have no tags, and those of an earlier generation are few or
+    /// failing: both are read as [`Store::read`] does.
     ///
     /// # Errors
     /// `NoEpoch`; `Corrupt`, naming epoch and entry; `Io`.
     pub fn restore(&self, epoch: u64) -> Result<Restored, StoreError> {
-        if self.geometry().map_nodes() == Nodes::Plain {
+        let found = self.find(epoch)?;
+        let current = &self.current;
+        if current.geometry().map_nodes() == Nodes::Plain || found.path != current.path {
             return self.read(epoch);
         }
-        let entry = find(&self.table, epoch, &self.path)?;
-        let file = self.sink.reader().map_err(io("open")).map_err(|fault| fault.at(&self.path))?;
-        read_epoch(self.forest(), entry, Reading::Later(&file, &self.path)).map_err(|fault| fault.at(&self.path))
+        let at = |fault: Fault| fault.at(&current.path);
+        let file = current.sink.reader().map_err(io("open")).map_err(at)?;
+        read_epoch(found.forest, found.entry, Take::Later(&file, &current.path)).map_err(at)
     }
 
     /// Lets the next checkpoint build on `epoch` instead of the newest one: for a job that was restored from there. No
@@ -247,52 +269,96 @@ impl Store {
     /// # Errors
     /// `NoEpoch`; `Corrupt`: its maps are damaged; `Io`.
     pub fn base_on(&mut self, epoch: u64) -> Result<(), StoreError> {
-        find(&self.table, epoch, &self.path)?;
-        let found = recover(&*self.sink, self.geometry(), &self.table, self.table_blocks.clone(), epoch);
-        let found = found.map_err(|fault| fault.at(&self.path))?;
-        if let Err(what) = found.base {
-            return Err(StoreError::Corrupt { path: self.path.clone(), what: format!("epoch {epoch}, {what}") });
+        let path = self.find(epoch)?.path.to_owned();
+        (self.base_epoch, self.unreadable) = (epoch, None);
+        self.find_base()?;
+        match &self.current.base {
+            Ok(_) => Ok(()),
+            Err(what) => Err(StoreError::Corrupt { path, what: format!("epoch {epoch}, {what}") }),
         }
-        (self.space, self.base, self.dying) = (found.space, found.base, found.dying);
+    }
+
+    /// What the runtime says about a kept epoch.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn header(&self, epoch: u64) -> Result<Vec<u8>, StoreError> {
+        Ok(self.record(epoch)?.header)
+    }
+
+    /// Reads the small things of a kept epoch, and none of its pages: its entries come without them.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn outline(&self, epoch: u64) -> Result<Restored, StoreError> {
+        Ok(outline(self.record(epoch)?, self.page_bytes()))
+    }
+
+    pub(super) fn record(&self, epoch: u64) -> Result<EpochRecord, StoreError> {
+        let found = self.find(epoch)?;
+        read_record(found.forest, found.entry).map_err(|fault| fault.at(found.path))
+    }
+
+    /// The next checkpoint must be full: the epoch that it would build on is damaged.
+    pub fn needs_full(&self) -> bool {
+        self.current.base.is_err()
+    }
+
+    /// Reads the maps of the epoch that the next checkpoint builds on.
+    pub(super) fn find_base(&mut self) -> Result<(), StoreError> {
+        let epoch = self.base_epoch;
+        let has = |file: &Earlier| file.table.iter().any(|entry| entry.epoch.get() == epoch);
+        let here = self.current.table.iter().any(|entry| entry.epoch.get() == epoch);
+        self.current.build_on(if here { epoch } else { 0 })?;
+        self.origin = None;
+        if here || epoch == 0 {
+            return Ok(());
+        }
+        let maps = match (self.earlier.iter().position(has), self.unreadable.clone()) {
+            (_, Some(what)) => Err(what),
+            (None, None) => Err(format!("epoch {epoch} cannot be read any more")),
+            // Whatever keeps it from being read: full snapshots do not need it.
+            (Some(at), None) => match self.earlier[at].maps(epoch) {
+                Ok(maps) => Ok(Origin { at, maps }),
+                Err(fault) => Err(fault.at(&self.earlier[at].path).to_string()),
+            },
+        };
+        match maps {
+            Ok(origin) => self.origin = Some(origin),
+            Err(what) => self.current.base = Err(what),
+        }
         Ok(())
     }
 
     /// Compares what the store has in memory with what its file says.
     #[doc(hidden)]
     pub fn audit(&self) -> Result<Audit, StoreError> {
-        let (free, pages, split, nodes) = self.space.counts();
-        let exact = self.recount()?.same_as(&self.space);
-        Ok(Audit { frames: self.geometry().frames(), free, pages, split, nodes, exact })
+        let (free, pages, split, nodes) = self.current.space.counts();
+        let exact = self.current.recount()?.same_as(&self.current.space);
+        Ok(Audit { frames: self.current.geometry().frames(), free, pages, split, nodes, exact })
     }
 
-    /// The blocks that the kept epochs and the newest epoch table have in the file, by the file alone.
+    /// The blocks that the kept epochs and the newest epoch table have in the current file, by the file alone.
     #[doc(hidden)]
     pub fn blocks_in_use(&self) -> Result<Vec<u32>, StoreError> {
-        Ok(self.recount()?.blocks_taken())
+        Ok(self.current.recount()?.blocks_taken())
     }
 
-    fn recount(&self) -> Result<Space, StoreError> {
-        let newest = self.newest().unwrap_or(0);
-        let found = recover(&*self.sink, self.geometry(), &self.table, self.table_blocks.clone(), newest);
-        Ok(found.map_err(|fault| fault.at(&self.path))?.space)
+    fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
+        let is_it = |entry: &&TableEntry| entry.epoch.get() == epoch;
+        let current = &self.current;
+        if let Some(entry) = current.table.iter().find(is_it) {
+            let forest = Forest { source: &*current.sink, geometry: current.geometry() };
+            return Ok(Found { path: &current.path, forest, entry });
+        }
+        let earlier = self.earlier.iter().find_map(|file| Some((file, file.table.iter().find(is_it)?)));
+        let (file, entry) = earlier.ok_or_else(|| StoreError::NoEpoch {
+            path: current.path.clone(),
+            epoch,
+            kept: self.epochs().iter().map(|info| info.epoch).collect(),
+        })?;
+        Ok(Found { path: &file.path, forest: Forest { source: &*file.source, geometry: file.geometry }, entry })
     }
-
-    pub(super) fn geometry(&self) -> Geometry {
-        self.space.geometry()
-    }
-
-    fn forest(&self) -> Forest<'_> {
-        Forest { source: &*self.sink, geometry: self.geometry() }
-    }
-}
-
-/// The entry of a kept epoch.
-pub(super) fn find<'a>(table: &'a [TableEntry], epoch: u64, path: &Path) -> Result<&'a TableEntry, StoreError> {
-    table.iter().find(|entry| entry.epoch.get() == epoch).ok_or_else(|| StoreError::NoEpoch {
-        path: path.into(),
-        epoch,
-        kept: table.iter().map(|entry| entry.epoch.get()).collect(),
-    })
 }
 
 pub(super) fn infos(table: &[TableEntry], geometry: Geometry) -> Vec<EpochInfo> {

@@ -1,8 +1,8 @@
 //! The whole runtime under a seed: a random dataflow, drawn and run on one thread with a random choice of the task that
-//! steps next, tiny rings and batches, a simulated disk, checkpoints that come, time out and are asked for, and crashes at
-//! any step and at any write; each time it is started anew, mostly at another parallelism. User code panics now and then,
-//! and the job restarts in process. In the end the committed output must be what a plain computation of the same dataflow
-//! gives.
+//! steps next, tiny rings and batches, a simulated disk, checkpoints that come, time out and are asked for, writes and syncs
+//! that fail, and crashes at any step and at any write; each time it is started anew, mostly at another parallelism, and now
+//! and then from an older checkpoint. User code panics now and then, and the job restarts in process. In the end the
+//! committed output must be what a plain computation of the same dataflow gives.
 //!
 //! The seed is the bug report: `SNAPRING_SEED=17 cargo test --test simulate`. More seeds: `SNAPRING_SEEDS=100000`.
 
@@ -18,7 +18,7 @@ use snapring::error::{Cause, Error};
 use snapring::operator::Progress;
 use snapring::runtime::{Checkpoints, Config, Hydrate, Local, Pending, Restart, StageConfig};
 use snapring::snapshot::sim::{Incident, SimDisk};
-use snapring::snapshot::{Store, StoreOptions};
+use snapring::snapshot::{Generations, Store, StoreOptions};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,13 +67,19 @@ impl World {
             ..StoreOptions::default()
         };
         let store = Store::open_on(Box::new(self.disk.clone()), options)?;
-        let checkpoints = match random.below(3) {
+        let mut checkpoints = match random.below(3) {
             0 => Checkpoints::on_demand(),
             _ => Checkpoints::every(Duration::from_nanos(random.between(50, 3000))),
         };
         // Mostly nothing but the page map is read at a restore, and what no record needs before the next crash never is.
         let hydrate = if random.one_in(2) { Hydrate::OnTouch } else { Hydrate::Background };
-        let checkpoints = checkpoints.hydrate(hydrate).verify_on_restore(random.one_in(5));
+        checkpoints = checkpoints.hydrate(hydrate).verify_on_restore(random.one_in(5));
+        let epochs = store.epochs();
+        if !epochs.is_empty() && random.one_in(4) {
+            let to = epochs[random.below(epochs.len() as u64) as usize].epoch;
+            self.seen.went_back += u64::from(Some(to) != store.newest());
+            checkpoints = checkpoints.from_epoch(to);
+        }
         let timeout = if random.one_in(3) { random.between(20, 400) } else { u64::MAX };
         let pauses = [random.below(50), random.below(500)].map(Duration::from_nanos);
         let config = Config::new()
@@ -100,15 +106,18 @@ impl World {
             let call = self.disk.calls() + self.random.below(60);
             self.disk.at(call, Incident::Crash);
         }
-        // A write or sync that fails is a reason to restart, too. (Where power fails later, an epoch that is read back after a
-        // failed sync may be gone then: that is the store's to prevent.)
-        if may_crash && !self.power_fails && self.random.one_in(4) {
-            let call = self.disk.calls() + self.random.below(60);
-            self.disk.at(call, Incident::Fail);
+        // Writes and syncs that fail cost their checkpoints, and no more than that.
+        if may_crash && self.random.one_in(3) {
+            for _ in 0..self.random.between(1, 4) {
+                let first = self.disk.calls() + self.random.below(80);
+                for call in first..first + self.random.between(1, 3) {
+                    self.disk.at(call, if self.random.one_in(3) { Incident::Full } else { Incident::Fail });
+                }
+            }
         }
         // A disk that is full for a while declines checkpoints; the job runs on. The last one must find room.
         let full = may_crash && self.random.one_in(4);
-        self.disk.full_above(full.then(|| self.disk.image().len() as u64));
+        self.disk.full_above(full.then(|| self.disk.used_bytes()));
         let steps = if may_crash { self.random.below(2500) } else { STUCK_AFTER };
         let fails = may_crash && self.random.one_in(2);
         let trip = Trip::new(self.random.next(), if fails { self.random.below(7) } else { 0 }, 600);
@@ -161,7 +170,10 @@ impl World {
                 self.promised = report.epoch;
                 self.seen.durable += 1;
             }
-            Err(_) => self.seen.given_up += 1,
+            Err(error) => {
+                self.seen.given_up += 1;
+                self.seen.failed += u64::from(error.to_string().contains("simulated failure"));
+            }
         }
         None
     }
@@ -198,6 +210,9 @@ struct Seen {
     restores: u64,
     given_up: u64,
     durable: u64,
+    failed: u64,
+    new_files: u64,
+    went_back: u64,
     restarts: u64,
 }
 
@@ -207,6 +222,9 @@ impl Seen {
         self.restores += other.restores;
         self.given_up += other.given_up;
         self.durable += other.durable;
+        self.failed += other.failed;
+        self.new_files += other.new_files;
+        self.went_back += other.went_back;
         self.restarts += other.restarts;
     }
 }
@@ -224,11 +242,18 @@ fn simulate(seed: u64, seen: &mut Seen) {
     // Where the job finished before its crash came, that is called off; going on then finds nothing left to do.
     world.disk.kill();
     assert_eq!(world.run(false), Outcome::Finished);
+    world.seen.new_files = u64::from(world.disk.list().unwrap() != [1]);
     for (number, (sink, expected)) in world.sinks.iter().zip(recipe::compute(&world.steps)).enumerate() {
         let mut committed = sink.committed();
         committed.sort();
         assert!(sink.pending().is_empty(), "parts are left pending in sink {number}");
-        assert_eq!(committed, expected, "sink {number} of {:?}", world.steps);
+        assert!(
+            committed == expected,
+            "sink {number} of {:?}: {} records and not {}",
+            world.steps,
+            committed.len(),
+            expected.len()
+        );
     }
     seen.add(&world.seen);
 }
@@ -256,8 +281,15 @@ fn committed_output_is_that_of_an_undisturbed_run() {
     }
     println!("{seeds} seeds: {seen:?}");
     // A simulation in which nothing happens would pass as well.
-    let enough =
-        [seen.crashes > seeds, seen.restores > seeds / 2, seen.given_up > seeds / 50, seen.durable > seeds / 2];
-    let enough = enough.into_iter().chain([seen.restarts > seeds / 3]).all(|enough| enough);
-    assert!(seeds < 1000 || enough, "{seen:?}");
+    let enough = [
+        seen.crashes > seeds,
+        seen.restores > seeds / 2,
+        seen.given_up > seeds / 50,
+        seen.durable > seeds / 2,
+        seen.failed > seeds / 50,
+        seen.new_files > seeds / 20,
+        seen.went_back > seeds / 20,
+        seen.restarts > seeds / 3,
+    ];
+    assert!(seeds < 1000 || enough == [true; 8], "{seen:?}");
 }

@@ -110,14 +110,30 @@ fn an_epoch_that_cannot_be_written_is_not_reported_as_durable() {
     let (answer, answered) = channel();
     events.send(Event::Demand(answer)).unwrap();
     coordination.poll(0).unwrap();
-    disk.full_above(Some(0));
     (0..100).for_each(|call| disk.at(disk.calls() + call, crate::snapshot::sim::Incident::Fail));
     events.send(Event::Snapshot { task: 0, epoch: 1, snapshot: snapshot("a") }).unwrap();
     events.send(Event::Snapshot { task: 1, epoch: 1, snapshot: snapshot("b") }).unwrap();
-    assert!(coordination.poll(0).is_err());
-    assert_eq!(answered.try_recv(), Err(TryRecvError::Empty));
-    assert_eq!(coordination.shared.durable_to(), 0);
+    assert!(!coordination.poll(0).unwrap(), "the job runs on");
+    let answer = answered.try_recv().unwrap().unwrap_err();
+    let Unmade::GivenUp(answer) = answer else { panic!("{answer:?}") };
+    assert!(answer.contains("checkpoint 1 was given up") && answer.contains("simulated failure"), "{answer}");
+    assert_eq!((coordination.shared.durable_to(), coordination.shared.closed_to()), (0, 1));
     assert_eq!(log.lock().unwrap().len(), 1, "nothing is committed");
+}
+
+#[test]
+fn the_last_epoch_is_tried_again_and_then_fails_the_job() {
+    for (failing_calls, works) in [(1, true), (100, false)] {
+        let (mut coordination, events, disk, _) = coordination();
+        (0..failing_calls).for_each(|call| disk.at(disk.calls() + call, crate::snapshot::sim::Incident::Fail));
+        for (task, name) in [(0, "last"), (1, "final")] {
+            events.send(Event::Finished { task, snapshot: snapshot(name) }).unwrap();
+        }
+        match coordination.poll(0) {
+            Ok(over) => assert!(works && over && coordination.shared.durable_to() == 1),
+            Err(failure) => assert!(!works && failure.to_string().contains("simulated failure"), "{failure}"),
+        }
+    }
 }
 
 #[test]

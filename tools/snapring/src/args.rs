@@ -110,6 +110,15 @@ pub struct RunArgs {
     #[arg(long, requires = "state")]
     pub verify: bool,
 
+    /// Go back to this checkpoint instead of going on from the newest one; `snapring inspect ls` lists them. Output files
+    /// written since are moved aside, into a subfolder
+    #[arg(long, value_name = "N", requires = "state")]
+    pub epoch: Option<u64>,
+
+    /// With --epoch: go back even where results cannot be taken back, and have them twice
+    #[arg(long, requires = "epoch")]
+    pub accept_duplicates: bool,
+
     /// keyed-count: different keys [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub keys: Option<u64>,

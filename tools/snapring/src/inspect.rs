@@ -5,6 +5,8 @@ use crate::outcome::{Outcome, Wrong, print, print_json};
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use snapring::error::StoreError;
+use snapring::operator::WentBack;
+use snapring::runtime::CheckpointInfo;
 use snapring::snapshot::{EpochInfo, EpochReport, Reader};
 use std::path::Path;
 
@@ -18,20 +20,49 @@ pub fn inspect(command: &InspectCommand) -> Outcome {
 
 fn list(dir: &Path, as_json: bool) -> Outcome {
     let reader = Reader::open(dir)?;
-    let epochs = reader.epochs();
+    let epochs: Vec<_> = reader.epochs().into_iter().map(|info| (info, about(&reader, info.epoch))).collect();
     if as_json {
-        let epochs: Value = epochs.iter().map(info).collect();
+        let epochs: Value = epochs.iter().map(|(info, about)| object_of(info, about.as_ref())).collect();
         return print_json(&json!({ "store": hex(&reader.id()), "epochs": epochs }));
     }
-    let mut text = format!("{:>8}  {:>7}  {:>8}  {:>12}\n", "epoch", "entries", "pages", "size");
-    for EpochInfo { epoch, entries, pages, bytes } in epochs {
-        text += &format!("{epoch:>8}  {entries:>7}  {pages:>8}  {:>12}\n", HumanBytes(bytes).to_string());
+    let mut text = format!("{:>8}  {:>7}  {:>8}  {:>12}  {}\n", "epoch", "entries", "pages", "size", "job");
+    for (EpochInfo { epoch, entries, pages, bytes }, about) in epochs {
+        let bytes = HumanBytes(bytes).to_string();
+        text += &format!("{epoch:>8}  {entries:>7}  {pages:>8}  {bytes:>12}  {}\n", remark(about.as_ref()));
     }
     print(text)
 }
 
-fn info(info: &EpochInfo) -> Value {
-    json!({ "epoch": info.epoch, "entries": info.entries, "pages": info.pages, "bytes": info.bytes })
+/// What the checkpoint says about its job; none: it cannot be read, as `verify` will say.
+fn about(reader: &Reader, epoch: u64) -> Option<CheckpointInfo> {
+    CheckpointInfo::read(&reader.header(epoch).ok()?).ok()
+}
+
+fn remark(about: Option<&CheckpointInfo>) -> String {
+    let Some(about) = about else { return "(cannot be read)".to_owned() };
+    let mut text = about.job.clone();
+    if let Some(WentBack { to, from }) = about.went_back {
+        text += &format!(" (went back to epoch {to} from {from})");
+    }
+    if about.finished {
+        text += " (finished)";
+    }
+    text
+}
+
+fn object_of(info: &EpochInfo, about: Option<&CheckpointInfo>) -> Value {
+    let back = about.and_then(|about| about.went_back);
+    json!({
+        "epoch": info.epoch,
+        "entries": info.entries,
+        "pages": info.pages,
+        "bytes": info.bytes,
+        "job": about.map(|about| &about.job),
+        "attempt": about.map(|about| about.attempt),
+        "finished": about.map(|about| about.finished),
+        "made_unix_ns": about.map(|about| about.made_unix_ns),
+        "went_back": back.map(|back| json!({ "to": back.to, "from": back.from })),
+    })
 }
 
 fn verify(dir: &Path, epoch: Option<u64>, as_json: bool) -> Outcome {

@@ -123,6 +123,12 @@ fn config(args: &RunArgs) -> Config {
             Durability::ProcessCrash => snapshot::Durability::ProcessCrash,
         });
     }
+    if let Some(epoch) = args.epoch {
+        checkpoints = checkpoints.from_epoch(epoch);
+    }
+    if args.accept_duplicates {
+        checkpoints = checkpoints.accept_duplicates();
+    }
     config.checkpoints(checkpoints)
 }
 

@@ -9,6 +9,7 @@ mod restore;
 mod results;
 mod resume;
 mod signals;
+mod storage;
 mod support;
 mod tools;
 mod usage;

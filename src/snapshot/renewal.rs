@@ -1,0 +1,145 @@
+//! Commits through failures (rules 9 to 12 of the room): which generation takes a checkpoint, what happens when it
+//! fails, and when the ones before go. It must not know how a commit is made, nor what files are.
+
+use super::codec::EntryRecord;
+use super::commit::{CommitStats, Elsewhere, Way};
+use super::fault::{Fault, Stop, io};
+use super::format::{MapRef, Superblock};
+use super::generation::Generation;
+use super::store::Store;
+use super::tree::Forest;
+use super::{Checkpoint, Entry};
+use crate::error::StoreError;
+use crate::page::FrozenPages;
+
+impl Store {
+    /// Makes a checkpoint durable, as the options say; then those beyond `keep` have expired.
+    ///
+    /// # Errors
+    /// The newest epoch is the one before, and the store takes other checkpoints. `Refused`, and `NoSpace` ahead of any
+    /// write: nothing has happened. Any other: the file that was written is not trusted any more, and the next checkpoint
+    /// goes to a new one, complete. It need not be full for that, unless [`Store::needs_full`] says so: pages that it does
+    /// not bring are copied.
+    pub fn commit(&mut self, checkpoint: &Checkpoint) -> Result<CommitStats, StoreError> {
+        let newest = self.newest().unwrap_or(0);
+        if checkpoint.epoch <= newest {
+            let (path, reason) = (self.current.path.clone(), format!("the store is at epoch {newest} already"));
+            return Err(StoreError::Refused { path, epoch: checkpoint.epoch, reason });
+        }
+        if self.failed {
+            self.renew()?;
+        }
+        self.look().map_err(|error| self.fail(error))?;
+        let origin = self.origin.as_ref().map(|origin| {
+            let file = &self.earlier[origin.at];
+            let forest = Forest { source: &*file.source, geometry: file.geometry };
+            Elsewhere { path: &file.path, forest, maps: &origin.maps }
+        });
+        let way = Way { keep: self.options.keep, durability: self.options.durability, sums: &self.sums, origin };
+        // Until the contrary is known: a panic on the way is a failure as well.
+        self.failed = true;
+        match self.current.commit(checkpoint, &way) {
+            Ok(stats) => {
+                self.failed = false;
+                (self.base_epoch, self.origin, self.unreadable) = (checkpoint.epoch, None, None);
+                self.remove_earlier();
+                Ok(stats)
+            }
+            Err(Stop::Declined(error)) => {
+                self.failed = false;
+                Err(error)
+            }
+            Err(Stop::Failed(error)) => Err(self.fail(error)),
+            Err(Stop::Origin(error)) => {
+                self.unreadable = Some(error.to_string());
+                Err(self.fail(error))
+            }
+        }
+    }
+
+    /// Commits a kept epoch once more, under a number above all others and with another header: so the job goes back to
+    /// it, and nobody can take a later one for the newest. No page is written, unless it lies in an earlier generation.
+    ///
+    /// # Errors
+    /// `NoEpoch`; `Corrupt`: its maps are damaged; as [`Store::commit`].
+    pub fn commit_again(&mut self, epoch: u64, number: u64, header: Vec<u8>) -> Result<(), StoreError> {
+        let (record, page_bytes) = (self.record(epoch)?, self.page_bytes());
+        let unchanged = |map: MapRef| {
+            let count = map.count.get();
+            FrozenPages { changed: Vec::new(), freed: Vec::new(), page_bytes, count, full: false, tag_of: |_| 0 }
+        };
+        let entry = |entry: EntryRecord| {
+            let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
+            Entry { operator, state, task, tasks, schema, root, pages: map.map(unchanged) }
+        };
+        let entries = record.entries.into_iter().map(entry).collect();
+        self.base_on(epoch)?;
+        self.commit(&Checkpoint { epoch: number, header, entries })?;
+        Ok(())
+    }
+
+    /// Makes sure that the newest epoch is what [`Store::newest`] says. After a commit that failed its epoch may be in the
+    /// file all the same, in the page cache only: nobody may rely on it, and a later start must not find it.
+    ///
+    /// # Errors
+    /// A new file is needed for that, and cannot be made.
+    pub fn settle(&mut self) -> Result<(), StoreError> {
+        if self.failed { self.renew() } else { Ok(()) }
+    }
+
+    /// Looks for what somebody else may have done to the file: moved, removed or shortened it. A file that is shortened
+    /// *while* it is written through a mapping is still a signal, and no error.
+    fn look(&self) -> Result<(), StoreError> {
+        let at = |fault: Fault| fault.at(&self.current.path);
+        self.home.check(self.current.number).map_err(io("go on writing")).map_err(at)?;
+        let len = self.current.sink.len_bytes().map_err(io("read the length of")).map_err(at)?;
+        let least = self.current.geometry().file_bytes();
+        if len >= least {
+            return Ok(());
+        }
+        let what = format!("the file has {len} bytes and not {least}: somebody has shortened it while it was in use");
+        Err(at(Fault::Corrupt(what)))
+    }
+
+    /// Rules 9 and 10. At once, so that what the failed epoch may have left in the file does not count any more; if that
+    /// fails as well the next checkpoint tries again.
+    fn fail(&mut self, error: StoreError) -> StoreError {
+        self.failed = true;
+        // Its error is the one of the next checkpoint, if it lasts.
+        let _ = self.renew();
+        error
+    }
+
+    /// Begins a new generation.
+    fn renew(&mut self) -> Result<(), StoreError> {
+        // What keeps it from being listed, keeps it from being made as well.
+        let list = self.home.list().unwrap_or_default();
+        let number = list.last().copied().unwrap_or(0).max(self.current.number) + 1;
+        let (follows, id, geometry) = (self.newest().unwrap_or(0), self.id(), self.current.geometry());
+        let superblock = Superblock::of_generation(number, follows, id, geometry);
+        let new = Generation::make(&mut *self.home, number, &superblock)?;
+        let old = std::mem::replace(&mut self.current, new);
+        (self.failed, self.alone) = (false, false);
+        if old.table.is_empty() {
+            // Nothing in it counts. A leftover does no harm.
+            let _ = self.home.remove(old.number);
+        } else {
+            self.earlier.push(old.into());
+        }
+        self.find_base()
+    }
+
+    /// Rule 12.
+    fn remove_earlier(&mut self) {
+        if self.alone || self.current.table.len() < self.options.keep as usize {
+            return;
+        }
+        let list = self.home.list().unwrap_or_default();
+        let mut earlier = list.into_iter().filter(|number| *number < self.current.number);
+        // What cannot be removed now is tried again after the next commit.
+        if earlier.all(|number| self.home.remove(number).is_ok()) {
+            self.earlier.clear();
+            self.alone = true;
+        }
+    }
+}
