@@ -91,7 +91,7 @@ fn a_full_disk_declines_and_room_heals() {
         store.commit(&entry(6, &many, 400, false)).unwrap();
         assert_eq!(files(&disk.state()), [STORE_FILE], "nothing has failed");
         drop(store);
-        assert_eq!(open(&disk.state(), sink).read(6).unwrap().entries[0].pages().len(), 400);
+        assert_eq!(open(&disk.state(), sink).read(6).unwrap().entries[0].pages().unwrap().len(), 400);
     }
 }
 
@@ -200,7 +200,7 @@ fn a_file_that_was_shortened_is_an_error_and_no_signal() {
             }
             drop(store);
             let restored = open(dir.path(), sink).read(epoch).unwrap();
-            let pages: Vec<u64> = restored.entries[0].pages().map(|(_, page)| written_in(page)).collect();
+            let pages: Vec<u64> = restored.entries[0].pages().unwrap().map(|(_, page)| written_in(page)).collect();
             assert_eq!((pages.len(), pages[4]), (40, epoch));
         }
     }

@@ -75,7 +75,7 @@ impl fmt::Debug for Job {
 impl Job {
     pub(crate) fn start(maker: Box<dyn Make>, store: Option<Store>) -> Result<Self, Error> {
         let (mut kept, events) = Kept::new(store);
-        let made = maker.make(&mut kept)?;
+        let made = kept.next(&*maker)?;
         let control = Arc::new(Control::new(made.shared.clone(), kept.ledger.clone()));
         let (restored, finished_before) = (made.restored, made.finished);
         let mut job =

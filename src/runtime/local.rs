@@ -66,7 +66,7 @@ impl fmt::Debug for Local {
 impl Local {
     pub(crate) fn start(maker: Box<dyn Make>, store: Option<Store>) -> Result<Self, Error> {
         let (mut kept, events) = Kept::new(store);
-        let made = maker.make(&mut kept)?;
+        let made = kept.next(&*maker)?;
         let config = maker.config();
         let (retry, random) = (Retry::new(config.restart), config.seed.map(SplitMix));
         let (shared, restored) = (made.shared.clone(), made.restored);
