@@ -36,6 +36,6 @@ pub(crate) use coordinator::{Coordination, SinkState};
 pub(crate) use entry::Entry;
 pub(crate) use header::{Header, PARTS};
 pub(crate) use pushed::Pushed;
-pub(crate) use reading::{Reading, SourceMeter};
+pub(crate) use reading::{Reading, Share, SourceMeter};
 pub(crate) use shared::Shared;
 pub(crate) use task::{Body, Task};
