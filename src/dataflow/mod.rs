@@ -16,7 +16,7 @@ pub use stream::Stream;
 use crate::error::Error;
 use crate::graph::{Graph, Keeps};
 use crate::operator::Source;
-use crate::runtime::{Config, Job, Local, Reading};
+use crate::runtime::{Config, Job, Local, Reading, Share};
 use drawing::{Drawing, named};
 use start::Recipe;
 use std::cell::RefCell;
@@ -59,11 +59,11 @@ impl Dataflow {
             Box::new(move |build| {
                 let batch_len = build.batch_len::<S::Item>();
                 let pipe = build.pipe(port)?;
-                let share = build.splits(&name);
+                let splits = build.splits(&name);
+                let share = Share { skipped: build.skipped(&name, &splits)?, splits };
                 let meter = build.start.meter.clone();
-                let skipped = build.skipped(&name, &share)?;
                 let (open, care) = (build.open(&name), build.start.care.clone());
-                Ok(Box::new(Reading::new(open, &source, share, skipped, batch_len, pipe, meter, care)))
+                Ok(Box::new(Reading::new(open, &source, share, batch_len, pipe, meter, care)))
             })
         });
         Stream::at(self.drawing.clone(), port)

@@ -50,7 +50,7 @@ pub(crate) use entry::Entry;
 pub(crate) use gauges::{ChannelDial, Dials, TaskDial};
 pub(crate) use header::{Header, PARTS};
 pub(crate) use pushed::Pushed;
-pub(crate) use reading::{Reading, SourceMeter};
+pub(crate) use reading::{Reading, Share, SourceMeter};
 pub(crate) use shared::Shared;
 pub(crate) use sink_state::SinkState;
 pub(crate) use task::{Body, Task};

@@ -17,6 +17,12 @@ use std::sync::Arc;
 /// Where sources count what they read, and learn how fast they may.
 pub(crate) type SourceMeter = Arc<Shared>;
 
+/// What a task has of a source: its splits, and what was skipped in them before.
+pub(crate) struct Share {
+    pub(crate) splits: Vec<SplitState>,
+    pub(crate) skipped: Vec<SplitSkipped>,
+}
+
 pub(crate) struct Reading<S: Source> {
     open: Open,
     source: Arc<S>,
@@ -39,13 +45,13 @@ impl<S: Source> Reading<S> {
     pub(crate) fn new(
         open: Open,
         source: &Arc<S>,
-        splits: Vec<SplitState>,
-        skipped: Vec<SplitSkipped>,
+        share: Share,
         batch_len: usize,
         pipe: Box<dyn Pipe<S::Item>>,
         meter: SourceMeter,
         care: Option<Care>,
     ) -> Self {
+        let Share { splits, skipped } = share;
         let to_read = (0..splits.len()).filter(|&index| !splits[index].done).collect();
         let (source, batch) = (source.clone(), Vec::with_capacity(batch_len));
         skipped.iter().for_each(|split| meter.meter.skipped(&split.skipped));
