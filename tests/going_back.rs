@@ -154,8 +154,8 @@ fn the_inspector_sees_the_way_back_and_the_job() {
         .map(|info| (info.epoch, CheckpointInfo::read(&reader.header(info.epoch).unwrap()).unwrap()))
         .collect();
     assert!(infos.values().all(|info| info.job == "counted" && !info.finished && info.made_unix_ns > 0));
-    let back: Vec<_> = infos.iter().map(|(epoch, info)| (*epoch, info.attempt, info.went_back)).collect();
-    let went = WentBack { to: 2, from: 3 };
+    let back: Vec<_> = infos.iter().map(|(epoch, info)| (*epoch, info.attempt, info.went_back.clone())).collect();
+    let went = WentBack { to: 2, from: 3, undone: vec![(3, 3)] };
     assert_eq!(back, [(2, 1, None), (3, 1, None), (4, 2, Some(went)), (5, 2, None)]);
 }
 
@@ -219,7 +219,7 @@ impl Committer for StubbornCommitter {
     fn can_retract(&self) -> bool {
         self.1.is_some()
     }
-    fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
+    fn retract(&mut self, back: &WentBack) -> Result<(), ConnectorError> {
         let Some(failures) = &self.1 else { return Ok(()) };
         if failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
             return Err(ConnectorError::Foreign { path: "out".into(), reason: "not now".into() });
@@ -298,7 +298,11 @@ fn from_a_damaged_epoch_the_way_leads_back_if_asked_for() {
         let (disk, sink) = (SimDisk::new(), Memory::new());
         three_epochs(&disk, sink.clone());
         disk.tamper(1, |bytes| bytes[block as usize * BLOCK_BYTES + 100] ^= 1);
-        let Err(error) = config(&disk, None).and_then(|config| draw(sink.clone()).into_local(config)) else { continue };
+        // All of it is read before the start, or damage might show only when the job runs.
+        let verifying = Store::open_on(Box::new(disk.clone()), options())
+            .map(|store| with(Checkpoints::on_demand().store(store).verify_on_restore(true), None));
+        let started = verifying.map_err(Error::from).and_then(|config| draw(sink.clone()).into_local(config));
+        let Err(error) = started else { continue };
         let error = error.to_string();
         if !error.contains("epoch 3") {
             continue;

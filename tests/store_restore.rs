@@ -282,7 +282,8 @@ fn a_damaged_page_is_found_whenever_it_comes_and_named() {
         let (touched, hydrated) = (&mut restore(&restored), &mut restore(&restored));
         for error in [touch_all(touched, keys).unwrap(), hydrated.hydrate(u32::MAX).unwrap_err()] {
             let StateError::Corrupt { what } = &error else { panic!("{error}") };
-            let name = format!("simulated: epoch 7, operator `words`, state `table`, task 0 of 1, page {id} at block");
+            let name =
+                format!("simulated-1: epoch 7, operator `words`, state `table`, task 0 of 1, page {id} at block");
             assert!(what.starts_with(&name), "{what}");
         }
         assert!(hydrated.hydrate(u32::MAX).is_err(), "it stays so");

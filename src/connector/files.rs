@@ -230,12 +230,12 @@ impl Committer for FilesCommitter {
         true
     }
 
-    fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
+    fn retract(&mut self, back: &WentBack) -> Result<(), ConnectorError> {
         let committed = self.folder.committed()?;
         let taken = |name: &&OsString| epoch_of(name).is_some_and(|epoch| back.takes_back(epoch));
         self.folder.supersede(back.as_epoch(), committed.iter().filter(taken))?;
         for (by, name) in self.folder.superseded()? {
-            if epoch_of(&name).is_some_and(|epoch| back.brings_back(epoch, by)) {
+            if epoch_of(&name).is_some_and(|epoch| back.brings_back(epoch)) {
                 self.folder.bring_back(by, &name)?;
             }
         }

@@ -40,7 +40,7 @@ enum State {
     Synced,
     Committed,
     /// A job that went back by this epoch has taken it back.
-    Superseded(u64),
+    Superseded,
 }
 
 fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
@@ -197,11 +197,11 @@ impl Committer for MemoryCommitter {
         true
     }
 
-    fn retract(&mut self, back: WentBack) -> Result<(), ConnectorError> {
+    fn retract(&mut self, back: &WentBack) -> Result<(), ConnectorError> {
         for stored in lock(&self.shelf).parts.values_mut() {
             match stored.state {
-                State::Committed if back.takes_back(stored.epoch) => stored.state = State::Superseded(back.as_epoch()),
-                State::Superseded(by) if back.brings_back(stored.epoch, by) => stored.state = State::Committed,
+                State::Committed if back.takes_back(stored.epoch) => stored.state = State::Superseded,
+                State::Superseded if back.brings_back(stored.epoch) => stored.state = State::Committed,
                 _ => {}
             }
         }

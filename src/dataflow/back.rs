@@ -7,7 +7,8 @@
 //! 3. The older epoch is committed again, as the newest; its header says from where to where somebody went back. From here
 //!    on no start takes the epochs in between any more, whatever happens.
 //! 4. Only then the sinks take back what they have committed for those epochs. A start from an epoch that says so does this
-//!    again: the one before may not have come to its end. Later epochs need not say it, for none is made before.
+//!    again: the one before may not have come to its end. No later epoch is made before, so that they need not.
+//! 5. Every epoch says which lower ones it does not build on: who goes back to it later takes back what those have committed.
 
 use super::start::recover_sinks;
 use crate::error::{Error, RestoreError, StoreError};
@@ -31,11 +32,11 @@ impl WayBack {
         accepts_duplicates: bool,
     ) -> Result<Option<Self>, Error> {
         let (Some(snapshot), Some(newest)) = (snapshot, store.and_then(Store::newest)) else { return Ok(None) };
+        let CheckpointInfo { undone, went_back: said, .. } = CheckpointInfo::read(&snapshot.header)?;
         if snapshot.epoch < newest {
-            let back = WentBack { to: snapshot.epoch, from: newest };
+            let back = WentBack::new(snapshot.epoch, newest, undone);
             return Ok(Some(Self { back, done: false, accepts_duplicates }));
         }
-        let said = CheckpointInfo::read(&snapshot.header)?.went_back;
         Ok(said.map(|back| Self { back, done: true, accepts_duplicates }))
     }
 
@@ -44,7 +45,7 @@ impl WayBack {
         &self,
         store: &mut Store,
         snapshot: Option<Restored>,
-        header: &Header,
+        header: &mut Header,
         sinks: &mut [SinkState],
     ) -> Result<Option<Restored>, Error> {
         let mut snapshot = snapshot;
@@ -58,17 +59,18 @@ impl WayBack {
             }
             // Blocks of the older epoch may not be kept by anything but the new one.
             drop(snapshot.take());
-            store.commit_again(self.back.to, self.back.as_epoch(), header.going_back(self.back))?;
+            header.undone.clone_from(&self.back.undone);
+            store.commit_again(self.back.to, self.back.as_epoch(), header.bytes(Some(&self.back)))?;
             snapshot = Some(store.restore(self.back.as_epoch())?);
         }
         for sink in sinks.iter_mut() {
-            blamed(&sink.name, || sink.committer.retract(self.back))?;
+            blamed(&sink.name, || sink.committer.retract(&self.back))?;
         }
         Ok(snapshot)
     }
 
     fn check(&self, sinks: &[SinkState]) -> Result<(), RestoreError> {
-        let WentBack { to, from } = self.back;
+        let WentBack { to, from, .. } = self.back;
         match sinks.iter().find(|sink| sink.exactly_once && !sink.committer.can_retract()) {
             Some(sink) if !self.accepts_duplicates => {
                 Err(RestoreError::NoRetraction { sink: sink.name.to_string(), to, from })

@@ -86,11 +86,11 @@ impl Make for Recipe {
     fn make(&self, kept: &mut Kept) -> Result<Made, Error> {
         kept.store.as_mut().map_or(Ok(()), Store::settle)?;
         let Self { drawing, config, plan, cores } = self;
-        let Ground { mut snapshot, header, place, way_back } = Ground::find(drawing, config, kept)?;
+        let Ground { mut snapshot, mut header, place, way_back } = Ground::find(drawing, config, kept)?;
         let splits = find_splits(drawing, snapshot.as_ref())?;
         let mut sinks = claim_sinks(drawing, &place)?;
         if let (Some(way_back), Some(store)) = (way_back, &mut kept.store) {
-            snapshot = way_back.go(store, snapshot, &header, &mut sinks)?;
+            snapshot = way_back.go(store, snapshot, &mut header, &mut sinks)?;
         }
         recover_sinks(&mut sinks, snapshot.as_ref())?;
         let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
@@ -107,11 +107,11 @@ impl Make for Recipe {
             restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
             epoch,
             pool: Pool::new(page_bytes, config.state_bytes_max),
-            hasher: crate::state::Hasher::new(header.hash_seed),
+            hasher: crate::state::Hasher::new(header.fields.hash_seed),
             meter: shared.clone(),
             care,
         };
-        let finished = header.finished;
+        let finished = header.fields.finished;
         let (tasks, dials) = if finished { Default::default() } else { build::tasks(drawing, config, plan, &start)? };
         let now_ns = shared.meter.clock().now_ns();
         let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
@@ -148,10 +148,11 @@ impl Ground {
             None => Header::fresh(&drawing.graph.name),
         };
         // Also where the attempt before has made no checkpoint that could say so.
-        header.attempt = header.attempt.max(kept.attempt + 1).max(store.map_or(0, back::attempts) + 1);
-        kept.attempt = header.attempt;
+        let attempt = &mut header.fields.attempt;
+        *attempt = (*attempt).max(kept.attempt + 1).max(store.map_or(0, back::attempts) + 1);
+        kept.attempt = *attempt;
         let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
-        let place = Place { store_id, restored, attempt: header.attempt, sync };
+        let place = Place { store_id, restored, attempt: kept.attempt, sync };
         Ok(Self { snapshot, header, place, way_back })
     }
 }

@@ -180,34 +180,43 @@ pub trait Writer: Send + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part(pub Vec<u8>);
 
-/// A job has gone back from a newer epoch to an older one (protocols, rule 41): what was committed for the epochs after
-/// `to`, up to `from`, will be made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+/// A job has gone back from a newer epoch to an older one (protocols, rule 41): what was committed for epochs that the older
+/// one does not build on will be made again.
+#[derive(Clone, Debug, PartialEq, Eq, Record)]
 pub struct WentBack {
     /// The epoch that the job goes on from.
     pub to: u64,
     /// The newest epoch that there was.
     pub from: u64,
+    /// The epochs up to `from` that `to` does not build on: ranges, each with its first and its last. More than those after
+    /// `to`, if `to` is itself an epoch by which somebody went back.
+    pub undone: Vec<(u64, u64)>,
 }
 
 impl WentBack {
+    /// From an epoch of which `undone` is said already.
+    pub(crate) fn new(to: u64, from: u64, mut undone: Vec<(u64, u64)>) -> Self {
+        undone.push((to + 1, from));
+        Self { to, from, undone }
+    }
+
     /// The epoch that says so: it has the content of `to`, and is the newest from then on.
     #[must_use]
-    pub fn as_epoch(self) -> u64 {
+    pub fn as_epoch(&self) -> u64 {
         self.from + 1
     }
 
     /// Whether what was committed for an epoch is taken back: it will be made again.
     #[must_use]
-    pub fn takes_back(self, epoch: u64) -> bool {
-        self.to < epoch && epoch <= self.from
+    pub fn takes_back(&self, epoch: u64) -> bool {
+        self.undone.iter().any(|(first, last)| (*first..=*last).contains(&epoch))
     }
 
-    /// Whether what was committed for an epoch, and taken back as a job went back by the epoch `by`, is committed again:
-    /// it is part of what this job goes back to.
+    /// Whether what was committed for an epoch, and taken back at an earlier time, is committed again: it is part of what
+    /// this job goes back to.
     #[must_use]
-    pub fn brings_back(self, epoch: u64, by: u64) -> bool {
-        epoch <= self.to && self.to < by && by <= self.from
+    pub fn brings_back(&self, epoch: u64) -> bool {
+        epoch <= self.from && !self.takes_back(epoch)
     }
 }
 
@@ -226,13 +235,13 @@ pub trait Committer: Send {
         false
     }
 
-    /// The job has gone back: what is committed becomes what it was at the epoch that the job goes on from. Parts of later
-    /// epochs are taken back, and what an earlier way back took of this or an earlier epoch is brought back. Comes before [`Committer::recover`], and again
-    /// at a later start if the first one may not have come to its end: what is done already stays done.
+    /// The job has gone back: what is committed becomes what it was at the epoch that the job goes on from. Parts of epochs
+    /// that it does not build on are taken back, and what an earlier way back took of those that it does is brought back.
+    /// Comes before [`Committer::recover`], and again at a later start if the first one may not have come to its end: what is done already stays done.
     ///
     /// # Errors
     /// The system refused.
-    fn retract(&mut self, _: WentBack) -> Result<(), ConnectorError> {
+    fn retract(&mut self, _: &WentBack) -> Result<(), ConnectorError> {
         Ok(())
     }
 

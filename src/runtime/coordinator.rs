@@ -5,7 +5,7 @@
 //! lists them becomes durable, tasks are told, the parts are published. A crash in between is mended at the restore,
 //! which publishes the listed parts again.
 
-use super::header::{Header, unix_ns};
+use super::header::Header;
 use super::ledger::{CheckpointOutcome, Ledger};
 use super::pending::{Answer, Unmade};
 use super::shared::Shared;
@@ -14,7 +14,6 @@ use crate::checkpoint::{Action, Coordinator};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
 use crate::operator::{Committer, Part};
 use crate::page::FrozenPages;
-use crate::record::Record;
 use crate::snapshot::{Checkpoint, Entry, Store};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -242,13 +241,7 @@ impl Coordination {
         if self.store.is_some() {
             self.call_sinks(epoch, "sync", |committer, parts| committer.sync(parts))?;
             ledger.note(|checkpoint| checkpoint.synced_ns = Some(since(clock.now_ns())));
-            let mut written = self.write(epoch);
-            // Nobody else would try the last one again: after a failed write there is a new file by now.
-            for _ in 1..if self.running == 0 { LAST_TRIES } else { 1 } {
-                if written.is_err() {
-                    written = self.write(epoch);
-                }
-            }
+            let written = self.try_write(epoch);
             bytes = written.map_err(|error| Box::new(Failure { epoch: Some(epoch), ..Failure::new(error) }))?;
             ledger.note(|checkpoint| {
                 (checkpoint.durable_ns, checkpoint.bytes) = (Some(since(clock.now_ns())), bytes);
@@ -288,13 +281,22 @@ impl Coordination {
         Ok(())
     }
 
+    /// Writes an epoch. Nobody else would try the last one again: after a failed write there is a new file by now.
+    fn try_write(&mut self, epoch: u64) -> Result<u64, StoreError> {
+        let mut written = self.write(epoch);
+        for _ in 1..if self.running == 0 { LAST_TRIES } else { 1 } {
+            if written.is_err() {
+                written = self.write(epoch);
+            }
+        }
+        written
+    }
+
     /// Writes the snapshots of an epoch to the store, and says how many bytes.
     fn write(&mut self, epoch: u64) -> Result<u64, StoreError> {
         let Some(store) = &mut self.store else { return Ok(0) };
-        self.header.finished = self.running == 0;
-        self.header.made_unix_ns = unix_ns();
-        let mut header = Vec::new();
-        self.header.encode(&mut header);
+        self.header.fields.finished = self.running == 0;
+        let header = self.header.bytes(None);
         let finals = self.finals.len();
         let mut entries = std::mem::take(&mut self.finals);
         entries.append(&mut self.snapshots);

@@ -7,10 +7,10 @@ use super::format::{BLOCK_BYTES, BlobRef, META_COPIES, MapRef, Meta, TableEntry,
 use super::generation::Generation;
 use super::head::write_meta;
 use super::map::PageMap;
+use super::options::Durability;
 use super::recover::{Base, Key};
 use super::restored::read_pages;
 use super::space::Blocks;
-use super::store::Durability;
 use super::sums::Sums;
 use super::tree::{Forest, NewBlock, blob_blocks, lay_out_blob};
 use super::{Checkpoint, Entry};

@@ -6,9 +6,9 @@
 
 use super::home::{Generations, Home};
 use super::mapped::MappedSink;
+use super::options::SinkKind;
 use super::pwrite::PwriteSink;
 use super::sink::{ReadAt, Sink};
-use super::store::SinkKind;
 use crate::error::StoreError;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};

@@ -40,6 +40,7 @@ mod head;
 mod home;
 mod map;
 mod mapped;
+mod options;
 mod pwrite;
 mod reader;
 mod recover;
@@ -61,10 +62,11 @@ pub use commit::CommitStats;
 pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
 pub use home::{Generations, Home};
+pub use options::{Durability, SinkKind, StoreOptions};
 pub use reader::{EpochReport, Reader};
 pub use restored::{Restored, RestoredEntry};
 pub use sink::{ReadAt, Sink};
-pub use store::{Audit, Durability, EpochInfo, SinkKind, Store, StoreOptions};
+pub use store::{Audit, EpochInfo, Store};
 
 use crate::page::FrozenPages;
 

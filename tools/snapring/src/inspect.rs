@@ -41,7 +41,7 @@ fn about(reader: &Reader, epoch: u64) -> Option<CheckpointInfo> {
 fn remark(about: Option<&CheckpointInfo>) -> String {
     let Some(about) = about else { return "(cannot be read)".to_owned() };
     let mut text = about.job.clone();
-    if let Some(WentBack { to, from }) = about.went_back {
+    if let Some(WentBack { to, from, .. }) = &about.went_back {
         text += &format!(" (went back to epoch {to} from {from})");
     }
     if about.finished {
@@ -51,7 +51,7 @@ fn remark(about: Option<&CheckpointInfo>) -> String {
 }
 
 fn object_of(info: &EpochInfo, about: Option<&CheckpointInfo>) -> Value {
-    let back = about.and_then(|about| about.went_back);
+    let back = about.and_then(|about| about.went_back.as_ref());
     json!({
         "epoch": info.epoch,
         "entries": info.entries,
