@@ -175,7 +175,7 @@ impl<T: Send> Input<T> {
     }
 
     /// The number of the record that is to be pushed next: after a restore, that from which to push again. None before the
-    /// job has started.
+    /// job has started, and where it had finished before.
     ///
     /// Takes note of a restart: the next push does not say [`PushError::Rewound`] again.
     pub fn position(&mut self) -> Option<u64> {

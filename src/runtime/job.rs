@@ -55,7 +55,7 @@ pub struct Summary {
     pub given_up: u64,
     /// Restarts after failures.
     pub restarts: u32,
-    /// Bytes written for them.
+    /// Bytes written for checkpoints.
     pub checkpoint_bytes: u64,
     /// The epoch that the job went on from.
     pub restored_epoch: Option<u64>,
