@@ -7,8 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pushes records into a running job. Bounded: it refuses what finds no room, and never waits. Dropping it ends the input,
-/// unless its thread panics: that fails the job.
+/// Pushes records into a running job. Bounded: it refuses what finds no room, and never waits.
+///
+/// [`Input::close`] ends the input. Dropping the handle does not: the job then waits for what nobody will push, until it is
+/// stopped or drained, and its next start goes on from there. (To end is for good: a job whose inputs have all ended is
+/// finished.) If its thread panics, that fails the job.
 ///
 /// Made by [`Dataflow::input`](crate::Dataflow::input). Until the job has started there is no room.
 pub struct Input<T> {
@@ -184,6 +187,12 @@ impl<T: Send> Input<T> {
         self.next
     }
 
+    /// How many records durable checkpoints cover: no restart, and no later start, asks for those below this number again.
+    #[must_use]
+    pub fn durable_position(&self) -> u64 {
+        self.port.durable_number()
+    }
+
     /// No record follows: the job comes to its end when it has taken in what was pushed. Keep the handle while a restart
     /// may want some of it again: it then says [`PushError::Rewound`] to whatever is asked of it.
     ///
@@ -222,11 +231,8 @@ fn open_ring<T>(ring: &mut Option<Producer<T>>) -> Option<&mut Producer<T>> {
 
 impl<T> Drop for Input<T> {
     fn drop(&mut self) {
-        if !std::thread::panicking() && !self.is_closed {
-            self.port.close_at(self.next.unwrap_or(0));
-        }
         self.ring = None;
-        self.port.leave();
+        self.port.leave(self.next.unwrap_or(0));
         self.workers.wake_surely();
     }
 }

@@ -134,6 +134,12 @@ impl Job {
         self.supervisor.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Waits until the job has ended, one way or the other, at most for `timeout`. Says whether it has.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> bool {
+        self.is_over() || self.control.wait_over(timeout)
+    }
+
     /// Asks for a checkpoint of all that has happened so far.
     ///
     /// # Errors
