@@ -105,6 +105,17 @@ fn text(report: &EpochReport) -> String {
     text
 }
 
+/// What to do about a folder whose newest checkpoint is damaged.
+pub fn way_back(dir: &Path) -> String {
+    let kept = Reader::open(dir).map(|reader| reader.epochs()).unwrap_or_default();
+    let kept: Vec<u64> = kept.iter().map(|info| info.epoch).collect();
+    format!(
+        "{} kept; `snapring inspect verify {}` reads them all and says which are sound, `--epoch N` goes back to one",
+        listed(&kept),
+        dir.display()
+    )
+}
+
 fn listed(epochs: &[u64]) -> String {
     match epochs {
         [] => "no checkpoint".to_owned(),

@@ -1,15 +1,20 @@
 //! `snapring run`: from flags to a running job, and from there to its end.
 
-use crate::args::{BadLines, Durability, Format, Protocol, RunArgs};
+use crate::args::{BadLines, Durability, Format, Idle, Protocol, RunArgs};
+use crate::follow::{Follow, Last, Seen};
 use crate::graph;
+use crate::inspect;
+use crate::metrics;
 use crate::outcome::{Outcome, Wrong, print_json, say};
 use crate::progress::Progress;
 use crate::signals::{Signals, Stop};
 use crate::summary::Report;
+use snapring::channel::Wait;
 use snapring::error::{Cause, Error, Failure};
-use snapring::runtime::{Checkpoints, Config, Job, Summary};
+use snapring::runtime::{Checkpoints, Config, Job, Restart, Stopped, Summary};
 use snapring::snapshot;
 use snapring_jobs::{BuiltIn, Options, Output};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Runs a job to its end, or to a signal.
@@ -22,27 +27,88 @@ pub fn run(args: &RunArgs, started: Instant) -> Outcome {
     }
     let signals = Signals::watch().map_err(|error| Wrong::System("watch for signals", error))?;
     let before = started.elapsed();
-    let running = flow.start(config(args))?;
+    let running = flow.start(config(args)).map_err(|error| advised(error.into(), args))?;
     announce(&running);
-    let stop = watch(&running, &signals, Progress::new(args.output.is_none() && !args.json));
-    let summary = if stop.is_some() { stop_in_order(running, args)? } else { running.wait()? };
-    report(args, &summary, before, stop)
+    let mut follow = Follow::new(&signals, Progress::new(args.output.is_none() && !args.json));
+    let stop = follow.run(&running);
+    let (ended, seen) = match stop {
+        Some(stop) => stop_in_order(running, args, follow, stop),
+        None => {
+            let seen = follow.end(&running);
+            (running.wait().map_err(Wrong::from), seen)
+        }
+    };
+    if args.metrics && !args.json {
+        metrics::text(&seen.metrics, &seen.fills).lines().for_each(say);
+    }
+    let summary = ended.map_err(|wrong| advised(wrong, args))?;
+    let report = Report { job: &args.job, summary: &summary, before, seen: &seen, metrics: args.metrics };
+    tell(args, &report, stop)
 }
 
 /// An orderly end takes no longer: a checkpoint is given up after the same time. Who cannot wait sends a second signal.
 const STOP_WITHIN: Duration = Duration::from_secs(600);
 
 /// Stops with a last checkpoint, if the job has any.
-fn stop_in_order(running: Job, args: &RunArgs) -> Result<Summary, Wrong> {
-    let stopped = running.stop(STOP_WITHIN)?;
+fn stop_in_order(running: Job, args: &RunArgs, mut follow: Follow<'_>, stop: Stop) -> (Result<Summary, Wrong>, Seen) {
+    let until = Instant::now() + STOP_WITHIN;
+    let left = || until.saturating_duration_since(Instant::now());
+    let last = if args.state.is_some() {
+        let (name, limit_s) = (stop.name(), STOP_WITHIN.as_secs());
+        follow.say(&format!(
+            "{name}: takes a last checkpoint, and gives up after {limit_s} s; a second signal leaves at once"
+        ));
+        follow.last_checkpoint(&running, until)
+    } else {
+        follow.say(&format!("{}: stops; a second signal leaves at once", stop.name()));
+        Ok(Last::Made)
+    };
+    let seen = follow.end(&running);
+    let summary = match last {
+        Err(wrong) => Err(wrong),
+        Ok(Last::Over) => running.wait().map_err(Wrong::from),
+        // If the job is about to end by itself, this waits for that; if not, it tries once more, and says why not.
+        Ok(Last::Failed) => running.stop(left()).map_err(Wrong::from).and_then(with_last_checkpoint),
+        Ok(Last::Made) => running.abort(left()).map_err(Wrong::from).map(without_late),
+        Ok(Last::Restarted) => {
+            let stopped = running.abort(left()).map_err(Wrong::from).map(without_late);
+            stopped.and_then(|_| Err(no_last_checkpoint("the job failed while it was taken".to_owned())))
+        }
+        Ok(Last::Late) => {
+            let stopped = running.abort(ABORT_WITHIN).map_err(Wrong::from).map(without_late);
+            stopped.and_then(|_| Err(no_last_checkpoint(format!("it was not durable within {STOP_WITHIN:?}"))))
+        }
+    };
+    (summary, seen)
+}
+
+/// Who has waited in vain for a checkpoint does not wait as long again.
+const ABORT_WITHIN: Duration = Duration::from_secs(5);
+
+fn without_late(stopped: Stopped) -> Summary {
     for late in &stopped.late {
         say(&format!("warning: not stopped: {late}"));
     }
-    match stopped.checkpoint {
-        Err(reason) if args.state.is_some() => {
-            Err(Error::Job(Box::new(Failure::new(Cause::LastCheckpoint(reason)))).into())
+    stopped.summary
+}
+
+fn with_last_checkpoint(stopped: Stopped) -> Result<Summary, Wrong> {
+    let checkpoint = stopped.checkpoint.clone();
+    let summary = without_late(stopped);
+    checkpoint.map(|_| summary).map_err(no_last_checkpoint)
+}
+
+fn no_last_checkpoint(reason: String) -> Wrong {
+    Error::Job(Box::new(Failure::new(Cause::LastCheckpoint(reason)))).into()
+}
+
+/// Adds what to do about a state that is damaged: pages are read when they are first needed, so it may be found late.
+fn advised(wrong: Wrong, args: &RunArgs) -> Wrong {
+    match (wrong, &args.state) {
+        (Wrong::Engine(error), Some(state)) if error.exit_code() == 3 => {
+            Wrong::Advised(Box::new(error), inspect::way_back(state))
         }
-        _ => Ok(stopped.summary),
+        (wrong, _) => wrong,
     }
 }
 
@@ -111,7 +177,23 @@ fn config(args: &RunArgs) -> Config {
     if let Some(rate) = args.rate {
         config = config.rate_per_s(rate);
     }
-    let Some(state) = &args.state else { return config };
+    if let Some(idle) = args.idle {
+        config = config.wait(match idle {
+            Idle::Spin => Wait::Spin,
+            Idle::Yield => Wait::Yield,
+            Idle::Park => Wait::Park,
+        });
+    }
+    if let Some(restarts) = args.restarts {
+        config = config.restart(Restart::attempts(restarts));
+    }
+    match &args.state {
+        Some(state) => config.checkpoints(checkpoints(args, state)),
+        None => config,
+    }
+}
+
+fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
     let interval = args.checkpoint_interval.unwrap_or(Duration::from_secs(1));
     let mut checkpoints = Checkpoints::every(interval).to(state).verify_on_restore(args.verify);
     if let Some(keep) = args.keep {
@@ -129,37 +211,19 @@ fn config(args: &RunArgs) -> Config {
     if args.accept_duplicates {
         checkpoints = checkpoints.accept_duplicates();
     }
-    config.checkpoints(checkpoints)
+    checkpoints
 }
 
 fn announce(running: &Job) {
-    for warning in running.warnings() {
-        say(&format!("warning: {warning}"));
-    }
     // Of a job that had finished the report says it.
     if let (Some(epoch), false) = (running.restored_epoch(), running.is_over()) {
         say(&format!("going on from epoch {epoch}"));
     }
 }
 
-/// Waits for the end of the job, or for a signal that comes before it.
-fn watch(running: &Job, signals: &Signals, mut progress: Progress) -> Option<Stop> {
-    let began = Instant::now();
-    loop {
-        if running.is_over() {
-            return None;
-        }
-        if let Some(stop) = signals.stop() {
-            return Some(stop);
-        }
-        progress.show(|| running.progress());
-        // So that looking late adds at most half a percent to what is measured.
-        std::thread::sleep((began.elapsed() / 200).clamp(Duration::from_millis(1), Duration::from_millis(20)));
-    }
-}
-
-fn report(args: &RunArgs, summary: &Summary, before: Duration, stop: Option<Stop>) -> Outcome {
-    let report = Report { job: &args.job, summary, before };
+/// Says what the job came to.
+fn tell(args: &RunArgs, report: &Report<'_>, stop: Option<Stop>) -> Outcome {
+    let summary = report.summary;
     if summary.finished_before {
         let epoch = summary.restored_epoch.unwrap_or(0);
         say(&format!(
