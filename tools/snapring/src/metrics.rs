@@ -2,7 +2,7 @@
 
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
-use snapring::runtime::{ChannelMetrics, CheckpointMetrics, Metrics, Samples};
+use snapring::runtime::{ChannelMetrics, CheckpointMetrics, CheckpointOutcome, Metrics, Samples};
 use std::time::Duration;
 
 /// More channels than that are told by the fullest ones.
@@ -121,23 +121,27 @@ const PHASES: [Phase; 4] = [
     ("committed", |checkpoint| checkpoint.committed_ns),
 ];
 
-/// Median, 99th percentile and greatest.
+fn durable(metrics: &Metrics) -> impl Iterator<Item = &CheckpointMetrics> {
+    metrics.checkpoints.iter().filter(|checkpoint| checkpoint.outcome == CheckpointOutcome::Durable)
+}
+
+/// Median, 99th percentile and greatest, over the newest durable ones.
 fn percentiles(metrics: &Metrics, of: impl Fn(&CheckpointMetrics) -> Option<u64>) -> Option<[u64; 3]> {
-    let mut values: Vec<u64> = metrics.checkpoints.iter().filter_map(of).collect();
+    let mut values: Vec<u64> = durable(metrics).filter_map(of).collect();
     values.sort_unstable();
     let last = values.len().checked_sub(1)?;
     Some([values[last / 2], values[(last * 99).div_ceil(100)], values[last]])
 }
 
 fn checkpoints(metrics: &Metrics) -> Vec<Vec<String>> {
-    let looked = metrics.checkpoints.len();
-    let mut rows = vec![row([&format!("last {looked} checkpoints, until"), "p50", "p99", "max"])];
+    let head = format!("newest {} checkpoints", durable(metrics).count());
+    let mut rows = vec![row([&head, "p50", "p99", "max"])];
     for (name, of) in PHASES {
         let Some(values) = percentiles(metrics, of) else { continue };
         let cells = values.map(|ns| format!("{:.1?}", Duration::from_nanos(ns)));
-        rows.push([vec![name.to_owned()], cells.to_vec()].concat());
+        rows.push([vec![format!("until {name}")], cells.to_vec()].concat());
     }
-    if let Some(values) = percentiles(metrics, |checkpoint| checkpoint.durable_ns.map(|_| checkpoint.bytes)) {
+    if let Some(values) = percentiles(metrics, |checkpoint| Some(checkpoint.bytes)) {
         rows.push([vec!["written".to_owned()], values.map(|bytes| HumanBytes(bytes).to_string()).to_vec()].concat());
     }
     rows

@@ -41,11 +41,12 @@ fn examine(dir: &Path) -> Vec<Finding> {
     };
     match probe(&place) {
         Ok(probe) => vec![contents, file_system(&probe), space(&probe), sync(&probe)],
-        Err(error) => vec![unusable(
-            &place,
-            &format!("cannot write a file there: {error}"),
-            "name a folder that is yours to write to",
-        )],
+        Err(error) => {
+            let what =
+                if place == dir { "it".to_owned() } else { format!("{}, where it would be made", place.display()) };
+            let advice = "see to its permissions, or name a folder that is yours to write to";
+            vec![unusable(dir, &format!("cannot write a file to {what}: {error}"), advice)]
+        }
     }
 }
 

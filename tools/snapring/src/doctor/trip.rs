@@ -27,7 +27,7 @@ pub fn look(allowed: &[usize]) -> Finding {
     let about = "round trip";
     let cores = &allowed[..allowed.len().min(CORES_MAX)];
     if cores.len() < 2 {
-        return Finding::ok(about, "one core: nothing to hand to another").fact("trips_ns", Vec::<u64>::new());
+        return Finding::ok(about, "one core: nothing to hand to another").fact("trips", Vec::<u64>::new());
     }
     let begin = Instant::now();
     let pairs = cores.iter().enumerate().flat_map(|(at, one)| cores[at + 1..].iter().map(move |other| [*one, *other]));
@@ -40,7 +40,7 @@ pub fn look(allowed: &[usize]) -> Finding {
         let advice = "other programs keep the cores busy, or the host lets only one of them run: stop those, or name other --cores";
         return Finding::new(Level::Warning, about, "no two cores answered each other in time")
             .but(Level::Warning, advice)
-            .fact("trips_ns", Vec::<u64>::new());
+            .fact("trips", Vec::<u64>::new());
     };
     let named = |trip: &Trip| format!("{} ns between cores {} and {}", trip.ns, trip.cores[0], trip.cores[1]);
     let says = if trips.len() == 1 { named(best) } else { format!("{} to {}", named(best), named(worst)) };
