@@ -176,11 +176,12 @@ pub enum BadLines {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Idle {
-    /// It looks again at once: lowest latency, and a core per worker is always busy
+    /// It looks again at once: lowest latency, and a whole core per worker even if there is nothing to do. As park where
+    /// there are more workers than cores
     Spin,
-    /// It lets others run first: for cores that are shared, which are always busy too
+    /// It lets others run and looks again: a whole core per worker too, but one that others can have
     Yield,
-    /// It sleeps until it is woken: under 1 % of a core
+    /// It sleeps until it is woken: 0.2 % of a core per idle worker, 3 % where --rate wakes it every 2 ms
     Park,
 }
 

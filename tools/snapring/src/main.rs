@@ -12,6 +12,7 @@ mod notices;
 mod outcome;
 mod progress;
 mod run;
+mod settings;
 mod signals;
 mod summary;
 

@@ -1,20 +1,17 @@
 //! `snapring run`: from flags to a running job, and from there to its end.
 
-use crate::args::{BadLines, Durability, Format, Idle, Protocol, RunArgs};
+use crate::args::RunArgs;
 use crate::follow::{Follow, Last, Seen};
 use crate::graph;
 use crate::inspect;
 use crate::metrics;
 use crate::outcome::{Outcome, Wrong, print_json, say};
 use crate::progress::Progress;
+use crate::settings::{check, config, options};
 use crate::signals::{Signals, Stop};
 use crate::summary::Report;
-use snapring::channel::Wait;
 use snapring::error::{Cause, Error, Failure};
-use snapring::runtime::{Checkpoints, Config, Job, Restart, Stopped, Summary};
-use snapring::snapshot;
-use snapring_jobs::{BuiltIn, Options, Output};
-use std::path::Path;
+use snapring::runtime::{Job, Stopped, Summary};
 use std::time::{Duration, Instant};
 
 /// Runs a job to its end, or to a signal.
@@ -112,111 +109,9 @@ fn advised(wrong: Wrong, args: &RunArgs) -> Wrong {
     }
 }
 
-/// What the parser cannot check: flags that do not go with each other or with the job.
-fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
-    let given = [
-        ("inputs", "--input", !args.input.is_empty()),
-        ("bad_lines", "--bad-lines", args.bad_lines.is_some()),
-        ("keys", "--keys", args.keys.is_some()),
-        ("events", "--events", args.events.is_some()),
-        ("seed", "--seed", args.seed.is_some()),
-    ];
-    for (option, flag, is_given) in given {
-        if is_given && !job.options.contains(&option) {
-            return Err(format!("job `{}` takes no {flag}", job.name));
-        }
-    }
-    match args.protocol {
-        None => {}
-        Some(Protocol::Aligned) if args.state.is_some() => {}
-        Some(Protocol::Aligned) => {
-            return Err("--protocol aligned takes checkpoints: say where with --state".to_owned());
-        }
-        Some(Protocol::None) if args.state.is_none() => {}
-        Some(Protocol::None) => return Err("--protocol none takes no checkpoints: leave out --state".to_owned()),
-        Some(_) => return Err("this protocol is not built yet: aligned and none are".to_owned()),
-    }
-    if args.json && args.output.is_none() && args.format.is_some() {
-        return Err("--json prints no results, so --format says nothing: name a folder with --output".to_owned());
-    }
-    Ok(())
-}
-
-fn options(args: &RunArgs) -> Options {
-    let format = match args.format {
-        None | Some(Format::Csv) => snapring_jobs::Format::Csv,
-        Some(Format::Jsonl) => snapring_jobs::Format::JsonLines,
-    };
-    let output = match &args.output {
-        Some(folder) => Output::Folder(folder.clone(), format),
-        None if args.json => Output::Nowhere,
-        None => Output::Stdout(format),
-    };
-    let defaults = Options::default();
-    Options {
-        inputs: args.input.clone(),
-        output,
-        bad_lines: match args.bad_lines {
-            None | Some(BadLines::Fail) => snapring_jobs::BadLines::Fail,
-            Some(BadLines::Skip) => snapring_jobs::BadLines::Skip,
-        },
-        keys: args.keys.unwrap_or(defaults.keys),
-        events: args.events.unwrap_or(defaults.events),
-        seed: args.seed.unwrap_or(defaults.seed),
-    }
-}
-
-fn config(args: &RunArgs) -> Config {
-    let mut config = Config::new();
-    if let Some(cores) = &args.cores {
-        config = config.cores(cores.iter().copied());
-    }
-    if let Some(tasks) = args.parallelism {
-        config = config.parallelism(tasks);
-    }
-    if let Some(rate) = args.rate {
-        config = config.rate_per_s(rate);
-    }
-    if let Some(idle) = args.idle {
-        config = config.wait(match idle {
-            Idle::Spin => Wait::Spin,
-            Idle::Yield => Wait::Yield,
-            Idle::Park => Wait::Park,
-        });
-    }
-    if let Some(restarts) = args.restarts {
-        config = config.restart(Restart::attempts(restarts));
-    }
-    match &args.state {
-        Some(state) => config.checkpoints(checkpoints(args, state)),
-        None => config,
-    }
-}
-
-fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
-    let interval = args.checkpoint_interval.unwrap_or(Duration::from_secs(1));
-    let mut checkpoints = Checkpoints::every(interval).to(state).verify_on_restore(args.verify);
-    if let Some(keep) = args.keep {
-        checkpoints = checkpoints.keep(keep);
-    }
-    if let Some(durability) = args.durability {
-        checkpoints = checkpoints.durability(match durability {
-            Durability::PowerLoss => snapshot::Durability::PowerLoss,
-            Durability::ProcessCrash => snapshot::Durability::ProcessCrash,
-        });
-    }
-    if let Some(epoch) = args.epoch {
-        checkpoints = checkpoints.from_epoch(epoch);
-    }
-    if args.accept_duplicates {
-        checkpoints = checkpoints.accept_duplicates();
-    }
-    checkpoints
-}
-
 fn announce(running: &Job) {
-    // Of a job that had finished the report says it.
-    if let (Some(epoch), false) = (running.restored_epoch(), running.is_over()) {
+    // A job that had finished has no tasks; the report says so. One that goes on may have failed by now.
+    if let (Some(epoch), false) = (running.restored_epoch(), running.metrics().tasks.is_empty()) {
         say(&format!("going on from epoch {epoch}"));
     }
 }

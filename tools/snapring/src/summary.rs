@@ -47,7 +47,7 @@ impl Report<'_> {
             text += &format!(", last epoch {epoch}");
         }
         if summary.given_up > 0 {
-            text += &format!(", {} given up", HumanCount(summary.given_up));
+            text += &format!(", given up: {}", HumanCount(summary.given_up));
         }
         if summary.restarts > 0 {
             text += &format!(", restarts: {}", summary.restarts);

@@ -52,6 +52,8 @@ fn flags_that_do_not_go_together_are_refused() {
             refused(&["run", job, flag], &[job, &flag[..flag.len() - 2]]);
         }
     }
+    refused(&["run", "routes", "--state", &state, "--output", &state], &["--state", "--output", "two folders"]);
+    refused(&["run", "routes", "--cores", "0,0"], &["core 0 twice"]);
     refused(&["run", "keyed-count", "--input", "x"], &["keyed-count", "--input"]);
     assert!(!room.path("S").exists() && !room.path("O").exists(), "nothing is touched");
 }
