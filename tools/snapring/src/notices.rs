@@ -1,11 +1,13 @@
 //! What a user should hear of while a job runs: its warnings, and checkpoints that were given up. Each once, and never more
-//! lines than somebody can read: a disk that stays full gives up a checkpoint after the other.
+//! lines than somebody can read: a disk that stays full gives up a checkpoint after the other, for hours.
 
 use snapring::runtime::{CheckpointOutcome, Metrics};
 use std::time::{Duration, Instant};
 
-const LINES_MAX: u32 = 5;
-const WINDOW: Duration = Duration::from_secs(1);
+const LINES_MAX: u32 = 3;
+/// As long as lines have to be left out, each window is twice as long as the one before.
+const WINDOW_FIRST: Duration = Duration::from_secs(1);
+const WINDOW_MAX: Duration = Duration::from_secs(60);
 /// Warnings that are remembered for the end.
 const KEPT_MAX: usize = 100;
 
@@ -24,13 +26,14 @@ pub struct Notices {
 /// So many lines in so much time.
 struct Limit {
     since: Instant,
+    window: Duration,
     lines: u32,
     left_out: u32,
 }
 
 impl Notices {
     pub fn new() -> Self {
-        let limit = Limit { since: Instant::now(), lines: 0, left_out: 0 };
+        let limit = Limit::new(Instant::now());
         Self { listed: Vec::new(), warnings: Vec::new(), given_up_to_ns: None, reason: None, limit }
     }
 
@@ -60,12 +63,18 @@ impl Notices {
 }
 
 impl Limit {
+    fn new(now: Instant) -> Self {
+        Self { since: now, window: WINDOW_FIRST, lines: 0, left_out: 0 }
+    }
+
     fn end_window(&mut self, now: Instant) -> Vec<String> {
-        if now.duration_since(self.since) < WINDOW {
+        if now.duration_since(self.since) < self.window {
             return Vec::new();
         }
+        let told = self.left_out();
+        self.window = if told.is_some() { (self.window * 2).min(WINDOW_MAX) } else { WINDOW_FIRST };
         (self.since, self.lines) = (now, 0);
-        self.left_out().into_iter().collect()
+        told.into_iter().collect()
     }
 
     fn allows(&mut self) -> bool {
@@ -111,10 +120,29 @@ mod tests {
     #[test]
     fn so_many_lines_and_then_their_number() {
         let start = Instant::now();
-        let mut limit = Limit { since: start, lines: 0, left_out: 0 };
-        assert_eq!((0..12).filter(|_| limit.allows()).count(), 5);
-        assert!(limit.end_window(start + Duration::from_millis(900)).is_empty() && !limit.allows());
-        assert_eq!(limit.end_window(start + Duration::from_millis(1100)), ["warning: … and 8 more"]);
-        assert!(limit.allows() && limit.left_out().is_none());
+        let mut limit = Limit::new(start);
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!((0..12).filter(|_| limit.allows()).count(), 3);
+        assert!(limit.end_window(at(900)).is_empty() && !limit.allows());
+        assert_eq!(limit.end_window(at(1100)), ["warning: … and 10 more"]);
+        // It goes on: another number twice as long after the first.
+        assert_eq!((0..5).filter(|_| limit.allows()).count(), 3);
+        assert!(limit.end_window(at(3000)).is_empty());
+        assert_eq!(limit.end_window(at(3200)), ["warning: … and 2 more"]);
+        // It is over: the next time is like the first.
+        assert!(limit.end_window(at(20_000)).is_empty() && limit.left_out().is_none());
+        assert_eq!(limit.window, WINDOW_FIRST);
+    }
+
+    #[test]
+    fn a_disk_that_stays_full_is_told_for_hours_in_few_lines() {
+        let start = Instant::now();
+        let mut limit = Limit::new(start);
+        let lines = (0..36_000).map(|tenth_s| {
+            let ended = limit.end_window(start + Duration::from_millis(100 * tenth_s)).len();
+            ended + usize::from(limit.allows())
+        });
+        let lines: usize = lines.sum();
+        assert!((100..300).contains(&lines), "{lines} in an hour");
     }
 }

@@ -61,19 +61,23 @@ fn stop_in_order(running: Job, args: &RunArgs, mut follow: Follow<'_>, stop: Sto
         Ok(Last::Made)
     };
     let seen = follow.end(&running);
+    let newest = running.progress().last_checkpoint.map(|last| last.epoch).or(running.restored_epoch());
     let summary = match last {
         Err(wrong) => Err(wrong),
         Ok(Last::Over) => running.wait().map_err(Wrong::from),
         // If the job is about to end by itself, this waits for that; if not, it tries once more, and says why not.
-        Ok(Last::Failed) => running.stop(left()).map_err(Wrong::from).and_then(with_last_checkpoint),
+        Ok(Last::Failed) => {
+            let stopped = running.stop(left()).map_err(Wrong::from);
+            stopped.and_then(|stopped| with_last_checkpoint(stopped, newest))
+        }
         Ok(Last::Made) => running.abort(left()).map_err(Wrong::from).map(without_late),
         Ok(Last::Restarted) => {
             let stopped = running.abort(left()).map_err(Wrong::from).map(without_late);
-            stopped.and_then(|_| Err(no_last_checkpoint("the job failed while it was taken".to_owned())))
+            stopped.and_then(|_| Err(no_last_checkpoint("the job failed while it was taken".to_owned(), newest)))
         }
         Ok(Last::Late) => {
             let stopped = running.abort(ABORT_WITHIN).map_err(Wrong::from).map(without_late);
-            stopped.and_then(|_| Err(no_last_checkpoint(format!("it was not durable within {STOP_WITHIN:?}"))))
+            stopped.and_then(|_| Err(no_last_checkpoint(format!("it was not durable within {STOP_WITHIN:?}"), newest)))
         }
     };
     (summary, seen)
@@ -89,14 +93,19 @@ fn without_late(stopped: Stopped) -> Summary {
     stopped.summary
 }
 
-fn with_last_checkpoint(stopped: Stopped) -> Result<Summary, Wrong> {
+fn with_last_checkpoint(stopped: Stopped, newest: Option<u64>) -> Result<Summary, Wrong> {
     let checkpoint = stopped.checkpoint.clone();
     let summary = without_late(stopped);
-    checkpoint.map(|_| summary).map_err(no_last_checkpoint)
+    checkpoint.map(|_| summary).map_err(|reason| no_last_checkpoint(reason, newest))
 }
 
-fn no_last_checkpoint(reason: String) -> Wrong {
-    Error::Job(Box::new(Failure::new(Cause::LastCheckpoint(reason)))).into()
+fn no_last_checkpoint(reason: String, newest: Option<u64>) -> Wrong {
+    let error = Error::Job(Box::new(Failure::new(Cause::LastCheckpoint(reason))));
+    let next = match newest {
+        Some(epoch) => format!("run the same command to go on from epoch {epoch}; what came after it is done again"),
+        None => "there is no earlier checkpoint: the next run begins anew".to_owned(),
+    };
+    Wrong::Advised(Box::new(error), next)
 }
 
 /// Adds what to do about a state that is damaged: pages are read when they are first needed, so it may be found late.

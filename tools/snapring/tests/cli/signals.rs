@@ -5,6 +5,7 @@ use crate::support::{Ran, Room, end, run, shell, snapring, wait_for};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -101,15 +102,16 @@ fn failing(room: &Room, restarts: &str) -> Child {
     snapring(room.stateful("routes", &[&input], &more)).spawn().unwrap()
 }
 
-/// The wait before the fifth attempt takes 1.6 s.
 #[test]
 fn the_second_leaves_at_once_between_two_attempts_too() {
     let room = Room::new();
-    let child = failing(&room, "20");
-    std::thread::sleep(Duration::from_millis(2700));
+    let mut child = failing(&room, "20");
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    // A wait that is longer than this test.
+    let is_long = |line: io::Result<String>| line.unwrap().contains("goes on from its newest checkpoint in 1.6s");
+    assert!(said.any(is_long));
     send(&child, Signal::INT);
-    let ran = leaves_at_once(child, Signal::INT, 130);
-    assert!(ran.stderr.contains("goes on from its newest checkpoint"), "{ran:?}");
+    leaves_at_once(child, Signal::INT, 130);
 }
 
 #[test]
@@ -138,10 +140,17 @@ fn a_last_checkpoint_that_finds_no_room_is_an_error_that_says_so() {
     wait_for(|| room.has_checkpoint());
     std::thread::sleep(Duration::from_millis(1500));
     send(&child, Signal::INT);
-    let ran = end(child)
-        .exits(1, &["was given up, the job runs on", "the last checkpoint could not be made", "no space for"]);
+    let ran = end(child).exits(
+        1,
+        &[
+            "was given up, the job runs on",
+            "the last checkpoint could not be made",
+            "no space for",
+            "to go on from epoch",
+        ],
+    );
     assert_eq!(ran.stdout, "", "JSON or nothing");
-    assert!(ran.stderr.lines().count() < 40, "nobody reads that much: {ran:?}");
+    assert!(ran.stderr.lines().count() < 20, "nobody reads that much: {ran:?}");
 }
 
 #[test]
