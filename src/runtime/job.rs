@@ -100,8 +100,8 @@ impl Job {
         Metrics::of(&self.control.dials(), ledger, records, self.control.restarts(), self.control.stalls())
     }
 
-    /// What the user should know though the job runs, oldest first: cores that could not be pinned, and workers that did not
-    /// come back from user code, or did after all. The newest 100 are kept.
+    /// What the user should know though the job runs, oldest first: cores that could not be pinned, workers that did not
+    /// come back from user code, or did after all, and failures that a restart follows. The newest 100 are kept.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.control.warnings()
