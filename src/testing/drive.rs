@@ -64,12 +64,13 @@ impl World {
             self.plan_incidents();
         }
         // A disk that is full for a while declines checkpoints; the job runs on. The last one must find room.
-        let full = may_crash && self.random.one_in(4);
-        self.disk.full_above(full.then(|| self.disk.used_bytes()));
+        let used_bytes = self.disk.used_bytes();
+        let full = may_crash && self.random.one_in(if used_bytes == 0 { 16 } else { 4 });
+        self.disk.full_above(full.then_some(used_bytes));
         let Length { steps, calls } = self.length;
         let steps = if may_crash { self.random.below(steps) } else { STUCK_AFTER };
         let fails = may_crash && self.random.one_in(2);
-        self.trip = Trip::new(self.random.next(), if fails { self.random.below(7) } else { 0 }, calls);
+        self.trip = Trip::new(self.random.next(), if fails { self.random.below(7) } else { 0 }, 1 + calls / 3);
         let outcome = self.start(draw, &clock).and_then(|mut job| {
             let outcome = self.drive(&mut job, &clock, steps);
             self.seen.restarts += u64::from(job.restarts());
@@ -130,7 +131,7 @@ impl World {
             asked = asked.and_then(|pending| self.hear(pending));
             if stepped? == Progress::Done {
                 assert!(asked.is_none(), "the job is over, and whoever asked for a checkpoint hears nothing");
-                self.length = Length { steps: step + 1, calls: self.trip.calls().max(1) };
+                self.length = Length { steps: step + 1, calls: self.trip.calls() };
                 return Ok(Outcome::Finished);
             }
             if asks && asked.is_none() && self.random.one_in(asks_once_in) {

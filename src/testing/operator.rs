@@ -78,7 +78,7 @@ impl<In: Record + Clone + Sync, Out: Record> OperatorBed<In, Out> {
             expected: None,
             order: Order::Exact,
             tasks: vec![1, 2, 3],
-            seeds: (0..30).collect(),
+            seeds: (0..50).collect(),
         }
     }
 
@@ -126,7 +126,7 @@ impl<In: Record + Clone + Sync, Out: Record> OperatorBed<In, Out> {
         self
     }
 
-    /// The seeds of the random runs. Default: 0 to 29.
+    /// The seeds of the random runs. Default: 0 to 49.
     #[must_use]
     pub fn seeds(mut self, seeds: impl IntoIterator<Item = u64>) -> Self {
         self.seeds = seeds.into_iter().collect();

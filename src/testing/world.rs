@@ -38,7 +38,7 @@ pub struct World {
 pub(super) struct Length {
     /// Steps of tasks, at least 1.
     pub(super) steps: u64,
-    /// Calls of user code that may fail, at least 1.
+    /// Calls of user code that may fail.
     pub(super) calls: u64,
 }
 
