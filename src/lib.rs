@@ -87,6 +87,8 @@ pub mod runtime;
 pub mod snapshot;
 pub mod state;
 mod sync;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 // What most programs name; connectors are in a module of their own.
 pub use dataflow::{Dataflow, KeyedStream, Stream};

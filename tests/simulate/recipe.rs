@@ -1,12 +1,12 @@
 //! A random dataflow as a plain list of steps, which can be drawn and can be computed.
 
-use super::random::Random;
-use super::trip::Trip;
-use snapring::connector::{Generate, Memory};
+use snapring::connector::Generate;
 use snapring::dataflow::{Dataflow, Stream};
 use snapring::error::Failed;
 use snapring::operator::{Emit, Operator, Value};
 use snapring::record::Record;
+use snapring::runtime::StageConfig;
+use snapring::testing::{Random, World};
 use std::collections::BTreeMap;
 
 /// What flows.
@@ -55,8 +55,13 @@ pub fn mix(value: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 32)
 }
 
+/// The recipe of a world.
+pub fn of(world: &World) -> Vec<Step> {
+    random(&mut world.random())
+}
+
 /// Sources, then random steps, until every stream has ended in a sink.
-pub fn random(random: &mut Random) -> Vec<Step> {
+fn random(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     let sources = random.between(1, 3);
     for number in 0..sources {
@@ -159,11 +164,11 @@ impl Operator for Groups {
 }
 
 /// The number of tasks of a broadcast, in every run: what it makes of one record.
-pub const BROADCAST_TASKS: u32 = 3;
+const BROADCAST_TASKS: u32 = 3;
 
-/// What a broadcast is called.
-pub fn broadcast_name(steps: &[Step]) -> Option<String> {
-    steps.iter().position(|step| matches!(step, Step::Broadcast)).map(|at| at.to_string())
+/// The names of the sinks, in their order.
+pub fn sinks(steps: &[Step]) -> Vec<String> {
+    (0..steps.len()).filter(|at| matches!(steps[*at], Step::Sink)).map(|at| at.to_string()).collect()
 }
 
 /// State with a heap: a list that grows above a quarter page for busy words.
@@ -172,15 +177,14 @@ fn words(word: &str, ids: &[u64]) -> Item {
     Item { id: sum, key: ids.len() as u64, amount: 1, word: word.to_owned() }
 }
 
-/// Draws the recipe; results go to these sinks, and user code fails by `trip`.
-pub fn draw(steps: &[Step], sinks: &[Memory<Item>], trip: &Trip) -> Dataflow {
+/// Draws the recipe; results go to sinks of the world, and user code fails by its `trip`.
+pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
     let flow = Dataflow::new("simulated");
     let mut open: Vec<Stream<Item>> = Vec::new();
-    let mut sinks = sinks.iter();
     for (at, step) in steps.iter().enumerate() {
         let name = format!("{at}");
         let mut take = || open.remove(0);
-        let (trip, other) = (trip.clone(), trip.clone());
+        let (trip, other) = (world.trip(), world.trip());
         let made = match *step {
             Step::Source { number, events, splits, keys } => flow
                 .source(&name, Generate::new(events, splits, trip.before(move |index| Item::nth(number, index, keys)))),
@@ -188,7 +192,10 @@ pub fn draw(steps: &[Step], sinks: &[Memory<Item>], trip: &Trip) -> Dataflow {
             Step::Filter => take().filter(filter).stage(&name),
             Step::FlatMap => take().flat_map(trip.before(flat_map)).stage(&name),
             Step::Stage => take().stage(&name),
-            Step::Broadcast => take().broadcast(&name),
+            Step::Broadcast => {
+                world.stage(&name, StageConfig::new().parallelism(BROADCAST_TASKS));
+                take().broadcast(&name)
+            }
             Step::Rebalance => take().rebalance(),
             Step::Split => {
                 let (left, right) = take().split(is_left);
@@ -246,7 +253,7 @@ pub fn draw(steps: &[Step], sinks: &[Memory<Item>], trip: &Trip) -> Dataflow {
                 folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
             }
             Step::Sink => {
-                take().sink(&name, sinks.next().expect("a sink for each").clone());
+                take().sink(&name, world.sink(&name));
                 continue;
             }
         };

@@ -3,7 +3,8 @@
 use super::{all, cause, drain, file, gzip};
 use crate::connector::Lines;
 use crate::error::ConnectorError;
-use crate::operator::{Read, Reader, Source};
+use crate::operator::{Reader, Source};
+use crate::testing::check_source;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -20,20 +21,8 @@ fn lines_of(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Any cut gives each line once, and each split goes on from each of its offsets.
-fn check(lines: &Lines, expected: &[Vec<u8>]) {
-    assert_eq!(all(lines).unwrap(), expected);
-    let splits = lines.splits().unwrap();
-    lines.verify(&splits).unwrap();
-    for split in splits {
-        let whole = drain(lines, &split, 0, usize::MAX).unwrap();
-        let mut reader = lines.open(&split, 0).unwrap();
-        for read in 0.. {
-            assert_eq!(drain(lines, &split, reader.offset(), 2).unwrap(), whole[read.min(whole.len())..]);
-            if reader.read(1, &mut Vec::new()).unwrap() == Read::Done {
-                break;
-            }
-        }
-    }
+fn check(lines: &Lines, expected: Vec<Vec<u8>>) {
+    check_source(|| lines.clone(), expected).unwrap();
 }
 
 proptest! {
@@ -48,12 +37,12 @@ proptest! {
         let text = if mark { [&b"\xef\xbb\xbf"[..], &text].concat() } else { text };
         let folder = TempDir::new().unwrap();
         let plain = Lines::open(file(&folder, "plain", &text)).unwrap().split_bytes(split_bytes);
-        check(&plain, &lines_of(&text));
+        check(&plain, lines_of(&text));
         let parts: Vec<_> = text.chunks(text.len() / members + 1).flat_map(gzip).collect();
         if !text.is_empty() {
             let compressed = Lines::open(file(&folder, "gz", &parts)).unwrap().split_bytes(split_bytes);
             prop_assert_eq!(compressed.splits().unwrap().len(), 1);
-            check(&compressed, &lines_of(&text));
+            check(&compressed, lines_of(&text));
         }
     }
 }
@@ -65,7 +54,7 @@ fn lines_longer_than_the_buffer_are_whole() {
     let folder = TempDir::new().unwrap();
     for bytes in [text.clone(), gzip(&text)] {
         let lines = Lines::open(file(&folder, "long", &bytes)).unwrap().split_bytes(150_000);
-        check(&lines, &lines_of(&text));
+        check(&lines, lines_of(&text));
     }
 }
 
