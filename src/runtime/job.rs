@@ -55,7 +55,7 @@ pub struct Summary {
     pub given_up: u64,
     /// Restarts after failures.
     pub restarts: u32,
-    /// Bytes written for them.
+    /// Bytes written for checkpoints.
     pub checkpoint_bytes: u64,
     /// The epoch that the job went on from.
     pub restored_epoch: Option<u64>,
@@ -132,6 +132,12 @@ impl Job {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.supervisor.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits until the job has ended, one way or the other, at most for `timeout`. Says whether it has.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> bool {
+        self.is_over() || self.control.wait_over(timeout)
     }
 
     /// Asks for a checkpoint of all that has happened so far.
