@@ -75,7 +75,10 @@ fn siblings(system: &System, allowed: &[usize]) -> Finding {
 }
 
 fn isolation(system: &System, allowed: &[usize]) -> Finding {
-    let isolated = cpu_list(&system.read("sys/devices/system/cpu/isolated").unwrap_or_default());
+    let Some(text) = system.read("sys/devices/system/cpu/isolated") else {
+        return Finding::new(Level::Note, "isolation", "the system does not say whether any core is isolated");
+    };
+    let isolated = cpu_list(&text);
     let ours: Vec<usize> = isolated.iter().copied().filter(|core| allowed.contains(core)).collect();
     let says = match (&ours[..], &isolated[..]) {
         ([], []) => "no core is isolated: other programs may run on those of workers".to_owned(),
@@ -105,6 +108,19 @@ mod tests {
         assert!(found.advice.unwrap().ends_with("--cores 0,1"));
         assert_eq!(siblings(&system, &[0, 1]).level, Level::Ok);
         assert_eq!(siblings(&system, &[0, 7]).level, Level::Note, "it is not told");
+    }
+
+    #[test]
+    fn isolated_cores_are_named_if_they_are_ours() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/devices/system/cpu");
+        assert_eq!(isolation(&System::at(root.path()), &[0]).level, Level::Note, "it is not told");
+        fs::create_dir_all(&folder).unwrap();
+        for (text, allowed, says) in [("2-3\n", 3, "isolated: 3"), ("2-3\n", 1, "not allowed"), ("\n", 1, "no core")] {
+            fs::write(folder.join("isolated"), text).unwrap();
+            let found = isolation(&System::at(root.path()), &[0, allowed]);
+            assert!(found.level == Level::Ok && found.says.contains(says), "{found:?}");
+        }
     }
 
     #[test]
