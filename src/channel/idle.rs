@@ -32,8 +32,8 @@ pub enum Wait {
 const SPIN_ROUNDS: u32 = 6;
 const YIELD_ROUNDS: u32 = 10;
 const PARK_FIRST: Duration = Duration::from_micros(20);
-/// What nobody announces is looked for so often.
-const PARK_MAX_POLLING: Duration = Duration::from_millis(2);
+/// What nobody announces is looked for so often at the least; the ladder begins anew with each thing found.
+const PARK_MAX_POLLING: Duration = Duration::from_millis(10);
 /// Where everything is announced: only a safeguard.
 const PARK_MAX: Duration = Duration::from_millis(20);
 

@@ -181,7 +181,7 @@ pub enum Idle {
     Spin,
     /// It lets others run and looks again: a whole core per worker too, but one that others can have
     Yield,
-    /// It sleeps until it is woken: 0.2 % of a core per idle worker, 3 % where --rate wakes it every 2 ms
+    /// It sleeps until it is woken: less than 1 % of a core per idle worker, also where --rate makes it look every 10 ms
     Park,
 }
 
