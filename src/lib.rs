@@ -36,17 +36,27 @@
 //! # What is promised
 //!
 //! - **Exactly once.** With [`Checkpoints`], a replayable source and an exactly-once sink, the committed output after any
-//!   number of crashes and restarts is that of an undisturbed run, up to what the order of several splits decides. Plain
-//!   sinks (standard output) may see records again after a restart.
+//!   number of crashes and restarts is that of an undisturbed run, up to what the order of several splits decides.
+//! - **Failures heal, if asked.** With [`Config::restart`] a job goes on in process from its newest durable checkpoint.
+//!   Storage that cannot be written costs checkpoints, not the job.
 //! - **Nothing per record.** The operators of a chain run as one compiled loop per batch; for fixed-layout records nothing
 //!   is allocated in it.
-//! - **Clear ends.** The first error names operator, task, epoch and record; see [`error`].
+//! - **Clear ends.** The first error names operator, task, epoch and record; see [`error`]. No way to stop a job takes longer
+//!   than its deadline.
+//! - **A guest in the program.** No signal handler, no output, no thread that outlives its [`Job`] (but one that user code
+//!   does not let go).
 //!
 //! # What is not
 //!
-//! One machine, one process. No event time, joins, loops or other snapshot protocols yet. Linux on x86-64 and aarch64.
+//! - Plain sinks (standard output) may see records again after a restart, and results of a [`handle`] that were not polled
+//!   are gone with the process. Side effects of closures happen as often as records are read. The
+//!   [guide](docs::guide::exactly_once) has all of it.
+//! - One machine, one process. No event time, joins, loops or other snapshot protocols yet. Linux on x86-64 and aarch64.
 //!
 //! # Where to look
+//!
+//! The [guide](docs::guide) leads from a [first job](docs::guide::first_job) to [embedding](docs::guide::embedding),
+//! [tuning](docs::guide::tuning) and [failure](docs::guide::failure).
 //!
 //! [`dataflow`] is what one draws with, [`connector`] where records come from and go, [`runtime`] how a job is
 //! configured and run, [`handle`] how a program pushes into a job and polls its results, [`operator`] what a source, a sink

@@ -88,8 +88,8 @@ fn rings_of_one_slot_hold_up_whoever_is_ahead() {
         assert_eq!(counts[key as usize], count);
     }
     assert_eq!(counts, [500; 10]);
-    drop(pusher.join().unwrap());
-    assert_eq!(next(&mut output), None, "dropping the handle ends the input");
+    pusher.join().unwrap().close().unwrap();
+    assert_eq!(next(&mut output), None);
     job.wait().unwrap();
 }
 
@@ -99,6 +99,7 @@ fn a_handle_that_is_dropped_does_not_hold_up_the_job() {
     let job = flow.start(workers(2).ring_capacity(1).batch_len_max(1)).unwrap();
     drop(output);
     push_all(&mut input, 0..1_000);
+    input.close().unwrap();
     drop(input);
     assert_eq!(job.wait().unwrap().records, 1_000);
 }
@@ -112,8 +113,11 @@ fn a_stopped_job_says_what_it_has_taken_and_goes_on_from_there() {
     push_all(&mut input, [1, 1, 2]);
     let results: Vec<_> = (0..3).map(|_| next(&mut output).unwrap()).collect();
     assert_eq!(results.iter().map(|(_, count)| count).sum::<u64>(), 4);
+    assert_eq!(input.durable_position(), 0);
     let checkpoint = job.checkpoint().unwrap().wait().unwrap();
-    assert_eq!(output.durable_epoch(), checkpoint.epoch);
+    assert!(output.wait_durable(checkpoint.epoch, Duration::ZERO));
+    assert!(!output.wait_durable(checkpoint.epoch + 1, Duration::from_millis(1)));
+    assert_eq!((output.durable_epoch(), input.durable_position()), (checkpoint.epoch, 3));
     push_all(&mut input, [1]);
     let late = loop {
         if let Some(result) = output.poll().unwrap() {
@@ -124,6 +128,13 @@ fn a_stopped_job_says_what_it_has_taken_and_goes_on_from_there() {
     drop(job); // at once: the last record is not covered
     assert_eq!(output.poll(), Err(OutputError::Closed { error: None }));
     assert!(matches!(input.push(5), Err(PushError::Closed { error: None, record: 5 })));
+
+    // Nobody has closed the input: that the handle goes is no end.
+    let (flow, input, _output) = counting();
+    let job = flow.start(config()).unwrap();
+    drop(input);
+    assert!(!job.wait_for(Duration::from_millis(30)));
+    assert!(job.stop(Duration::from_secs(60)).unwrap().checkpoint.is_ok());
 
     let (flow, mut input, mut output) = counting();
     let job = flow.start(config()).unwrap();

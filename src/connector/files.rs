@@ -60,7 +60,12 @@ impl<T: Record> Sink for Files<T> {
         let folder = Folder::claim(&self.path, place)?;
         // What an earlier run in this process has left open is not of this one.
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        Ok(Box::new(FilesCommitter { folder, format: self.format, prepared: self.prepared.clone() }))
+        Ok(Box::new(FilesCommitter {
+            folder,
+            newest_epoch: place.newest_epoch,
+            format: self.format,
+            prepared: self.prepared.clone(),
+        }))
     }
 
     fn writer(&self, place: &Place, task: u32) -> Result<Self::Writer, ConnectorError> {
@@ -140,6 +145,7 @@ impl<T: Record> Writer for FilesWriter<T> {
 
 struct FilesCommitter {
     folder: Folder,
+    newest_epoch: u64,
     format: Format,
     prepared: Arc<Prepared>,
 }
@@ -198,6 +204,22 @@ impl FilesCommitter {
         }
     }
 
+    /// Are there results that the store does not know of?
+    fn check_known(&self) -> Result<(), ConnectorError> {
+        let mut unknown = self.folder.committed()?;
+        unknown.retain(|name| epoch_of(name).is_some_and(|epoch| epoch > self.newest_epoch));
+        unknown.sort();
+        let Some(first) = unknown.first() else { return Ok(()) };
+        let what = format!(
+            "{} ({} in all) is of a later epoch than {}, the newest in the state folder: that has lost checkpoints, or is a \
+             copy from before; to go on from it, move these files away: their results will be made again",
+            first.display(),
+            unknown.len(),
+            self.newest_epoch
+        );
+        Err(foreign(&self.folder.path, what))
+    }
+
     fn missing(&self, name: &PartName) -> ConnectorError {
         let what = format!(
             "{} is missing, and so is its pending form {}: somebody has removed it; its records are lost",
@@ -215,6 +237,7 @@ fn exists(path: &Path) -> Result<bool, ConnectorError> {
 impl Committer for FilesCommitter {
     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError> {
         self.check_format(listed)?;
+        self.check_known()?;
         for part in listed {
             self.rename(&self.name(part)?)?;
         }

@@ -70,9 +70,7 @@ impl<T: Record, F: Fn(u64) -> T + Send + Sync + 'static> Reader for GenerateRead
         let begin = self.next;
         self.next = begin.saturating_add(max as u64).min(self.to);
         let make = &*self.make;
-        for index in begin..self.next {
-            out.emit(make(index))?;
-        }
+        out.emit_all((begin..self.next).map(make))?;
         Ok(if self.next == self.to { Read::Done } else { Read::More })
     }
 

@@ -70,9 +70,7 @@ impl<T: Record + Clone + Sync> Reader for ItemsReader<T> {
     fn read<E: Emit<T>>(&mut self, max: usize, out: &mut E) -> Result<Read, Failed> {
         let begin = self.next;
         self.next = begin.saturating_add(max).min(self.to);
-        for item in &self.items[begin..self.next] {
-            out.emit(item.clone())?;
-        }
+        out.emit_all(self.items[begin..self.next].iter().cloned())?;
         Ok(if self.next == self.to { Read::Done } else { Read::More })
     }
 

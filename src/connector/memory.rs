@@ -124,7 +124,7 @@ impl<T: Record> Sink for Memory<T> {
         let lock = Arc::new(());
         shelf.owner = Some(id);
         shelf.in_use = Arc::downgrade(&lock);
-        Ok(Box::new(MemoryCommitter { shelf: self.shelf.clone(), _lock: lock }))
+        Ok(Box::new(MemoryCommitter { shelf: self.shelf.clone(), newest_epoch: place.newest_epoch, _lock: lock }))
     }
 
     fn writer(&self, place: &Place, task: u32) -> Result<Self::Writer, ConnectorError> {
@@ -169,6 +169,7 @@ impl<T: Record> Writer for MemoryWriter<T> {
 
 struct MemoryCommitter {
     shelf: Arc<Mutex<Shelf>>,
+    newest_epoch: u64,
     _lock: Arc<()>,
 }
 
@@ -188,6 +189,10 @@ impl MemoryCommitter {
 
 impl Committer for MemoryCommitter {
     fn recover(&mut self, listed: &[Part]) -> Result<(), ConnectorError> {
+        let is_unknown = |stored: &Stored| stored.state == State::Committed && stored.epoch > self.newest_epoch;
+        if lock(&self.shelf).parts.values().any(is_unknown) {
+            return Err(foreign("it holds results of epochs that the store does not have any more"));
+        }
         self.raise(listed, State::Committed)?;
         lock(&self.shelf).parts.retain(|_, stored| stored.state >= State::Committed);
         Ok(())

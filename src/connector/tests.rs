@@ -43,7 +43,7 @@ fn cause<T>(result: Result<T, Failed>) -> ConnectorError {
 
 /// The place of a job whose store has an id made of one byte.
 fn place(store: u8, restored: bool, attempt: u32) -> Place {
-    Place { store_id: Some([store; 16]), restored, attempt, sync: true }
+    Place { store_id: Some([store; 16]), restored, newest_epoch: 100, attempt, sync: true }
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

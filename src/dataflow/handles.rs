@@ -3,6 +3,7 @@
 use super::drawing::named;
 use super::{Dataflow, Stream};
 use crate::channel::ring;
+use crate::error::ConnectorError;
 use crate::graph::Keeps;
 use crate::handle::{Input, InputPort, Output, OutputPort};
 use crate::operator::{Chain, Delivering, SplitState, Stage};
@@ -23,7 +24,15 @@ impl Dataflow {
         let name = Arc::<str>::from(name);
         draw.source(&name, {
             let name = name.to_string();
-            move |restored| Ok(restored.unwrap_or_else(|| vec![SplitState::new(0, &name)]))
+            move |restored| match restored {
+                None => Ok(vec![SplitState::new(0, &name)]),
+                Some(splits) if matches!(&splits[..], [only] if only.is_pushed(&name)) => Ok(splits),
+                Some(_) => Err(ConnectorError::Changed {
+                    path: name.clone().into(),
+                    what: "it was a source that is read, and is an input that is pushed now".to_owned(),
+                }
+                .into()),
+            }
         });
         let stream = draw.chain(operator, |pipe| {
             Box::new(move |build| {

@@ -85,7 +85,8 @@ impl Dataflow {
         Job::start(Box::new(recipe), store)
     }
 
-    /// Makes the job run on the caller's thread, step by step, with no thread of its own.
+    /// Makes the job run on the caller's thread, step by step, with no thread of its own (but those that share in the
+    /// checksums of a large checkpoint).
     ///
     /// # Errors
     /// As [`Dataflow::start`].

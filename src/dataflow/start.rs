@@ -152,7 +152,8 @@ impl Ground {
         *attempt = (*attempt).max(kept.attempt + 1).max(store.map_or(0, back::attempts) + 1);
         kept.attempt = *attempt;
         let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
-        let place = Place { store_id, restored, attempt: kept.attempt, sync };
+        let newest_epoch = store.and_then(Store::newest).unwrap_or(0);
+        let place = Place { store_id, restored, newest_epoch, attempt: kept.attempt, sync };
         Ok(Self { snapshot, header, place, way_back })
     }
 }

@@ -47,7 +47,7 @@ pub enum StoreError {
         what: String,
     },
     /// The epoch is not in the store: never committed, or expired.
-    #[error("{}: no epoch {epoch} here; kept are {kept:?}", path.display())]
+    #[error("{}: no epoch {epoch} here; {}", path.display(), listed(kept))]
     NoEpoch {
         /// The file.
         path: PathBuf,
@@ -74,4 +74,8 @@ pub enum StoreError {
         /// How much was needed.
         bytes: u64,
     },
+}
+
+fn listed(kept: &[u64]) -> String {
+    if kept.is_empty() { "no checkpoint is kept".to_owned() } else { format!("kept are {kept:?}") }
 }

@@ -7,8 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pushes records into a running job. Bounded: it refuses what finds no room, and never waits. Dropping it ends the input,
-/// unless its thread panics: that fails the job.
+/// Pushes records into a running job. Bounded: it refuses what finds no room, and never waits.
+///
+/// [`Input::close`] ends the input. Dropping the handle does not: the job then waits for what nobody will push, until it is
+/// stopped or drained, and its next start goes on from there. (To end is for good: a job whose inputs have all ended is
+/// finished.) If its thread panics, that fails the job.
 ///
 /// Made by [`Dataflow::input`](crate::Dataflow::input). Until the job has started there is no room.
 pub struct Input<T> {
@@ -175,13 +178,19 @@ impl<T: Send> Input<T> {
     }
 
     /// The number of the record that is to be pushed next: after a restore, that from which to push again. None before the
-    /// job has started.
+    /// job has started, and where it had finished before.
     ///
     /// Takes note of a restart: the next push does not say [`PushError::Rewound`] again.
     pub fn position(&mut self) -> Option<u64> {
         // What it might say is what is returned here.
         let _ = self.ring_anew();
         self.next
+    }
+
+    /// How many records durable checkpoints cover: no restart, and no later start, asks for those below this number again.
+    #[must_use]
+    pub fn durable_position(&self) -> u64 {
+        self.port.durable_number()
     }
 
     /// No record follows: the job comes to its end when it has taken in what was pushed. Keep the handle while a restart
@@ -222,11 +231,8 @@ fn open_ring<T>(ring: &mut Option<Producer<T>>) -> Option<&mut Producer<T>> {
 
 impl<T> Drop for Input<T> {
     fn drop(&mut self) {
-        if !std::thread::panicking() && !self.is_closed {
-            self.port.close_at(self.next.unwrap_or(0));
-        }
         self.ring = None;
-        self.port.leave();
+        self.port.leave(self.next.unwrap_or(0));
         self.workers.wake_surely();
     }
 }

@@ -35,7 +35,7 @@
 //!
 //! 1. **Records that are pushed have numbers**, from 0 in the job's whole life. The snapshot keeps how many were taken in;
 //!    [`Input::position`] tells it after a restore, and the program pushes again from that number on. It keeps what it
-//!    pushed until a checkpoint covers it, or can make it again.
+//!    pushed until a checkpoint covers it ([`Input::durable_position`]), or can make it again.
 //! 2. When the job restarts within the process, the next push says [`PushError::Rewound`] with that number. Results that were
 //!    made from what follows it come again: [`Output::poll`] says [`OutputError::Rewound`] once, before the first of them.
 //! 3. **Results are handed out at once**, not when their epoch is durable. Each tells its epoch, and whether it

@@ -227,6 +227,13 @@ impl<T: Send> Output<T> {
         self.port.outside.durable_to()
     }
 
+    /// Waits until an epoch is durable, or the job is over; at most for `timeout`. Says whether it is durable.
+    pub fn wait_durable(&mut self, epoch: u64, timeout: Duration) -> bool {
+        let outside = &self.port.outside;
+        self.sleeper.thread.until(timeout, || outside.durable_to() >= epoch || outside.outcome().is_some());
+        outside.durable_to() >= epoch
+    }
+
     /// Waits until there may be results, or news; at most for `timeout`. Says whether there are.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let (port, lanes, rest) = (&self.port, &self.lanes, &self.rest);

@@ -21,6 +21,7 @@ impl Outside {
     pub(crate) fn durable(&self, epoch: u64) {
         // Release, for the Acquire in `durable_to`: who sees the epoch sees what became durable with it.
         self.durable_to.fetch_max(epoch, Ordering::Release);
+        self.wakers.wake_surely();
     }
 
     pub(crate) fn durable_to(&self) -> u64 {

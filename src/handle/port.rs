@@ -3,6 +3,7 @@
 
 use super::Outside;
 use crate::channel::{Consumer, Producer, Wakers};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,10 +16,12 @@ pub(crate) struct InputPort<T> {
     attempt: Mutex<Option<InputAttempt<T>>>,
     /// The records before this number are all there will be.
     closed_at: AtomicU64,
-    /// The handle has gone.
-    gone: AtomicBool,
+    /// The handle has gone without having closed the input, when it was at this number.
+    gone_at: AtomicU64,
     /// Its thread was panicking then.
     panicked: AtomicBool,
+    /// Epochs in which the task that reads the input froze, each with how many records it had taken by then.
+    frozen: Mutex<VecDeque<(u64, u64)>>,
 }
 
 /// What an attempt of the job leaves for an input.
@@ -49,13 +52,17 @@ impl<T> InputPort<T> {
             outside,
             attempt: Mutex::default(),
             closed_at: AtomicU64::new(OPEN),
-            gone: AtomicBool::new(false),
+            gone_at: AtomicU64::new(OPEN),
             panicked: AtomicBool::new(false),
+            frozen: Mutex::default(),
         }
     }
 
     /// An attempt of the job begins: it wants the records from `from` on, through `ring`.
     pub(crate) fn begin(&self, ring: Option<Producer<T>>, from: u64, workers: Arc<Wakers>) {
+        // What was frozen since the epoch that it goes on from will be frozen again.
+        locked(&self.frozen).clear();
+        self.froze(0, from);
         *locked(&self.attempt) = Some(InputAttempt { ring, from, workers });
     }
 
@@ -72,14 +79,19 @@ impl<T> InputPort<T> {
     /// at the ring again: what was pushed before the closing is there to be seen.)
     pub(crate) fn coming(&self, taken: u64) -> Coming {
         // Acquire, for the Releases in `close_at` and `leave`: what was pushed before is published.
-        let gone = self.gone.load(Ordering::Acquire);
+        let gone_at = self.gone_at.load(Ordering::Acquire);
         let closed_at = self.closed_at.load(Ordering::Acquire);
-        match (gone, closed_at) {
+        if closed_at <= taken {
             // Below: it was closed before it knew where the job goes on from.
-            (_, closed_at) if closed_at <= taken => Coming::Ended,
-            (true, _) if self.panicked.load(Ordering::Relaxed) => Coming::Panicked,
-            (true, closed_at) => Coming::Lost(closed_at),
-            (false, _) => Coming::Open,
+            Coming::Ended
+        } else if gone_at == OPEN {
+            Coming::Open
+        } else if self.panicked.load(Ordering::Relaxed) {
+            Coming::Panicked
+        } else if gone_at > taken {
+            Coming::Lost(gone_at)
+        } else {
+            Coming::Open
         }
     }
 
@@ -87,9 +99,26 @@ impl<T> InputPort<T> {
         self.closed_at.store(number, Ordering::Release);
     }
 
-    pub(super) fn leave(&self) {
+    /// The handle goes, at this number.
+    pub(super) fn leave(&self, number: u64) {
         self.panicked.store(std::thread::panicking(), Ordering::Relaxed);
-        self.gone.store(true, Ordering::Release);
+        self.gone_at.store(number, Ordering::Release);
+    }
+
+    /// A cut: so many records belong to the epoch and those before it.
+    pub(crate) fn froze(&self, epoch: u64, number: u64) {
+        let (durable_to, mut frozen) = (self.outside.durable_to(), locked(&self.frozen));
+        // Of the durable ones only the newest is asked for.
+        while frozen.get(1).is_some_and(|(epoch, _)| *epoch <= durable_to) {
+            frozen.pop_front();
+        }
+        frozen.push_back((epoch, number));
+    }
+
+    /// How many records durable epochs cover.
+    pub(super) fn durable_number(&self) -> u64 {
+        let (durable_to, frozen) = (self.outside.durable_to(), locked(&self.frozen));
+        frozen.iter().take_while(|(epoch, _)| *epoch <= durable_to).last().map_or(0, |(_, number)| *number)
     }
 }
 

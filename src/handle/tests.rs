@@ -100,15 +100,16 @@ fn the_end_comes_behind_everything_and_can_be_taken_back() {
 }
 
 #[test]
-fn dropping_the_handle_ends_the_input_unless_something_is_wanted_again() {
+fn dropping_the_handle_leaves_the_input_open_unless_something_is_wanted_again() {
     let (port, mut input) = input();
     let _ring = attempt(&port, 3);
     assert_eq!(input.position(), Some(3));
     input.push(3).unwrap();
     drop(input);
-    assert_eq!((port.coming(4), port.coming(3)), (Coming::Ended, Coming::Lost(4)));
+    assert_eq!((port.coming(4), port.coming(3)), (Coming::Open, Coming::Lost(4)));
 
-    let (port, unused) = self::input();
+    let (port, mut unused) = self::input();
+    unused.close().unwrap();
     drop(unused);
     assert_eq!(port.coming(1_000), Coming::Ended, "closed before it knew where the job goes on");
 
@@ -119,6 +120,27 @@ fn dropping_the_handle_ends_the_input_unless_something_is_wanted_again() {
     });
     assert!(panicked.join().is_err());
     assert_eq!(port.coming(0), Coming::Panicked);
+}
+
+#[test]
+fn what_is_durable_is_never_asked_for_again() {
+    let (port, mut input) = input();
+    assert_eq!(input.durable_position(), 0);
+    let ring = attempt(&port, 3);
+    assert_eq!((input.position(), input.durable_position()), (Some(3), 3));
+    port.outside.durable(6);
+    for (epoch, number, durable) in [(7, 10, 3), (8, 15, 3), (9, 20, 10)] {
+        port.froze(epoch, number);
+        assert_eq!(input.durable_position(), if epoch == 9 { 10 } else { durable });
+        if epoch == 8 {
+            port.outside.durable(7);
+        }
+    }
+    port.outside.durable(9);
+    assert_eq!(input.durable_position(), 20);
+    drop(ring);
+    let _next = attempt(&port, 20);
+    assert_eq!(input.durable_position(), 20);
 }
 
 #[test]

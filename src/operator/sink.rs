@@ -14,6 +14,9 @@ pub struct Place {
     pub store_id: Option<[u8; 16]>,
     /// True if the job goes on from a snapshot, false if it starts afresh.
     pub restored: bool,
+    /// The newest epoch of the store, 0 for none: whatever is committed is of this one or an earlier one. A sink that finds
+    /// more has results that the store does not know of, and that would come again.
+    pub newest_epoch: u64,
     /// Rises by one with each start of the job: keeps the parts of two starts apart.
     pub attempt: u32,
     /// False where only processes crash: nothing needs to be synced.

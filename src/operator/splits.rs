@@ -34,6 +34,11 @@ impl SplitState {
         Self::fresh(Split { id, name: name.to_owned(), descriptor: Vec::new() })
     }
 
+    /// Whether it is one that `new` has made, of a handle.
+    pub(crate) fn is_pushed(&self, name: &str) -> bool {
+        self.id == 0 && self.name == name && self.descriptor.is_empty()
+    }
+
     fn fresh(split: Split) -> Self {
         Self { id: split.id, name: split.name, descriptor: split.descriptor, offset: 0, done: false }
     }

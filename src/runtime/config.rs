@@ -142,7 +142,7 @@ impl Config {
         self
     }
 
-    /// Paces the sources: records per second, over all of them together.
+    /// Paces the sources: records per second, over all of them together. What is pushed into a handle is never held back.
     pub fn rate_per_s(mut self, records: u64) -> Self {
         self.rate_per_s = Some(records);
         self

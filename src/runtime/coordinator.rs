@@ -43,7 +43,7 @@ pub(crate) struct TaskSnapshot {
 pub struct CheckpointReport {
     /// Its epoch.
     pub epoch: u64,
-    /// From its begin until it was durable.
+    /// From its begin until it was durable and the parts of sinks were committed.
     pub duration_ns: u64,
     /// From its begin until the last task had frozen.
     pub cut_ns: u64,

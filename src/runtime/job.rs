@@ -55,7 +55,7 @@ pub struct Summary {
     pub given_up: u64,
     /// Restarts after failures.
     pub restarts: u32,
-    /// Bytes written for them.
+    /// Bytes written for checkpoints.
     pub checkpoint_bytes: u64,
     /// The epoch that the job went on from.
     pub restored_epoch: Option<u64>,
@@ -100,8 +100,8 @@ impl Job {
         Metrics::of(&self.control.dials(), ledger, records, self.control.restarts(), self.control.stalls())
     }
 
-    /// What the user should know though the job runs, oldest first: cores that could not be pinned, and workers that did not
-    /// come back from user code, or did after all. The newest 100 are kept.
+    /// What the user should know though the job runs, oldest first: cores that could not be pinned, workers that did not
+    /// come back from user code, or did after all, and failures that a restart follows. The newest 100 are kept.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.control.warnings()
@@ -132,6 +132,12 @@ impl Job {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.supervisor.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits until the job has ended, one way or the other, at most for `timeout`. Says whether it has.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> bool {
+        self.is_over() || self.control.wait_over(timeout)
     }
 
     /// Asks for a checkpoint of all that has happened so far.

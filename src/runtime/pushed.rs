@@ -110,7 +110,8 @@ impl<T: Record> Stateful for Pushed<T> {
         &self.open.operator
     }
 
-    fn freeze(&mut self, _: u64) -> Result<Frozen, Failed> {
+    fn freeze(&mut self, epoch: u64) -> Result<Frozen, Failed> {
+        self.splits.iter().for_each(|split| self.port.froze(epoch, split.offset));
         let entry = self.open.entry("splits", &Vec::<SplitState>::schema(), |root| self.splits.encode(root), None);
         Ok(Frozen { entries: vec![entry], part: None })
     }

@@ -93,11 +93,18 @@ impl Supervisor {
                     Ok(None) => return Ok(()),
                     Err(error) => {
                         tracing::error!(%error, "restart failed");
+                        let told = error.to_string();
                         pause = self.retry.failed(error, false)?;
+                        self.warn_of_restart(&told, pause);
                     }
                 }
             };
         }
+    }
+
+    /// The job heals itself, but somebody should know.
+    fn warn_of_restart(&self, error: &str, pause: Duration) {
+        self.control.warn([format!("the job failed, and goes on from its newest checkpoint in {pause:.1?}: {error}")]);
     }
 
     /// Makes the next attempt and starts it; none: nothing is left to do.
@@ -146,10 +153,16 @@ impl Supervisor {
         let ended = match result {
             Ok(()) => Ended::Over(Ok(())),
             Err(Failed(failure)) if self.control.is_ending() => Ended::Over(Err(failure)),
-            Err(Failed(failure)) => match self.retry.failed(Error::Job(failure), shared.durable_to() > restored) {
-                Ok(pause) => Ended::Again(pause),
-                Err(failure) => Ended::Over(Err(failure)),
-            },
+            Err(Failed(failure)) => {
+                let told = failure.to_string();
+                match self.retry.failed(Error::Job(failure), shared.durable_to() > restored) {
+                    Ok(pause) => {
+                        self.warn_of_restart(&told, pause);
+                        Ended::Again(pause)
+                    }
+                    Err(failure) => Ended::Over(Err(failure)),
+                }
+            }
         };
         if let Ended::Again(_) = ended {
             join(workers);

@@ -49,8 +49,11 @@ impl Reader {
     /// # Errors
     /// `Foreign`: there is none, or that of a newer version. `Corrupt`, `Io`.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let none =
-            || StoreError::Foreign { path: dir.into(), reason: format!("no store here: there is no `{STORE_FILE}`") };
+        let none = || {
+            let reason =
+                format!("no store here (no `{STORE_FILE}`): name the folder that a job was given for its state");
+            StoreError::Foreign { path: dir.into(), reason }
+        };
         let home = Reading::new(dir);
         match home.list() {
             Ok(list) if list.is_empty() => Err(none()),

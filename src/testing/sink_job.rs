@@ -91,7 +91,9 @@ impl<'a, O: Outlet> Job<'a, O> {
         self.committer = None;
         self.under_way = None;
         let attempt = self.durable.iter().map(|snapshot| snapshot.attempt).max().unwrap_or(0) + 1;
-        let place = Place { store_id: Some([1; 16]), restored: !self.durable.is_empty(), attempt, sync: true };
+        let newest_epoch = self.durable.last().map_or(0, |snapshot| snapshot.epoch);
+        let restored = !self.durable.is_empty();
+        let place = Place { store_id: Some([1; 16]), restored, newest_epoch, attempt, sync: true };
         let sink = self.outlet.sink();
         let mut committer = sink.claim(&place).map_err(said("`claim`"))?;
         if goes_back {

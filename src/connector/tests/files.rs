@@ -188,3 +188,23 @@ fn missing_doubled_and_senseless_parts_are_errors() {
         assert!(reason(committer.commit(&[Part(bytes)])).contains("the snapshot lists a part"));
     }
 }
+
+#[test]
+fn results_of_epochs_that_the_store_has_lost_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let sink = || Csv::<u32>::exactly_once(folder.path().join("out")).unwrap();
+    let place = |newest_epoch, restored| Place { newest_epoch, ..place(1, restored, 1) };
+    let committed = sink();
+    let mut committer = committed.claim(&place(0, false)).unwrap();
+    committer.recover(&[]).unwrap();
+    let mut writer = committed.writer(&place(0, false), 0).unwrap();
+    writer.write(7).unwrap();
+    let part = writer.prepare(5).unwrap().unwrap();
+    committer.sync(std::slice::from_ref(&part)).unwrap();
+    committer.commit(&[part]).unwrap();
+    drop((committer, writer, committed));
+    let again = sink();
+    let error = again.claim(&place(4, true)).unwrap().recover(&[]).unwrap_err().to_string();
+    assert!(error.contains("part-") && error.contains("later epoch than 4") && error.contains("move"), "{error}");
+    again.claim(&place(5, true)).unwrap().recover(&[]).unwrap();
+}

@@ -34,6 +34,18 @@ pub enum Command {
     /// Look into a state folder; the job may be running
     #[command(subcommand)]
     Inspect(InspectCommand),
+    /// Say what of this machine a job will meet: cores, memory, limits, the disk
+    ///
+    /// Everything is read or measured within seconds, and nothing is changed. A warning is no failure: only a folder that
+    /// cannot be used is (exit code 5).
+    Doctor {
+        /// The folder that a job is to be given with --state: tries its file system, with a file that is removed again
+        #[arg(long, value_name = "DIR")]
+        state: Option<PathBuf>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
     /// Print a manual page: of snapring, or of one of its commands
@@ -82,6 +94,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "RECORDS_PER_S", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
 
+    /// What a worker does that has nothing to do [default: park]
+    #[arg(long)]
+    pub idle: Option<Idle>,
+
     /// Print the dataflow as it is drawn, and do not run it
     #[arg(long)]
     pub graph: bool,
@@ -89,6 +105,11 @@ pub struct RunArgs {
     /// Print one JSON object on standard output when the job has ended, and no results: name a folder with --output to keep them
     #[arg(long)]
     pub json: bool,
+
+    /// When the job has ended, also tell what each task, channel and phase of checkpoints came to: as a table on standard
+    /// error, or with --json in the object
+    #[arg(long)]
+    pub metrics: bool,
 
     /// How checkpoints are taken [default: aligned with --state, none without]
     #[arg(long)]
@@ -109,6 +130,11 @@ pub struct RunArgs {
     /// Read and check all state before going on from a checkpoint, instead of each page when it is first needed
     #[arg(long, requires = "state")]
     pub verify: bool,
+
+    /// After a failure, go on from the newest checkpoint without leaving: up to so many times in a row without a new checkpoint
+    /// in between, after 100 ms and then twice as long each time, at most 10 s [default: 0]
+    #[arg(long, value_name = "N", requires = "state")]
+    pub restarts: Option<u32>,
 
     /// Go back to this checkpoint instead of going on from the newest one; `snapring inspect ls` lists them. Output files
     /// written since are moved aside, into a subfolder
@@ -146,6 +172,17 @@ pub enum BadLines {
     Fail,
     /// It is left out and counted; the first ones are shown at the end
     Skip,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Idle {
+    /// It looks again at once: lowest latency, and a whole core per worker even if there is nothing to do. As park where
+    /// there are more workers than cores
+    Spin,
+    /// It lets others run and looks again: a whole core per worker too, but one that others can have
+    Yield,
+    /// It sleeps until it is woken: 0.2 % of a core per idle worker, 3 % where --rate wakes it every 2 ms
+    Park,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -105,6 +105,18 @@ fn text(report: &EpochReport) -> String {
     text
 }
 
+/// What to do about a folder whose newest checkpoint is damaged. Older ones have pages in common with it, and may be too.
+pub fn way_back(dir: &Path) -> String {
+    let kept = Reader::open(dir).map(|reader| reader.epochs()).unwrap_or_default();
+    let kept: Vec<u64> = kept.iter().map(|info| info.epoch).collect();
+    let dir = dir.display();
+    if kept.len() < 2 {
+        return format!("{dir} keeps no other checkpoint: put back a copy of the folder, or begin anew in another one");
+    }
+    let kept = listed(&kept);
+    format!("{kept} are kept: `snapring inspect verify {dir}` says which are sound, and `--epoch N` goes back to one")
+}
+
 fn listed(epochs: &[u64]) -> String {
     match epochs {
         [] => "no checkpoint".to_owned(),

@@ -1,13 +1,18 @@
 //! The command line of snapring. Data goes to standard output, everything else to standard error.
 
 mod args;
+mod doctor;
+mod follow;
 mod graph;
 mod inspect;
 mod jobs;
 mod manual;
+mod metrics;
+mod notices;
 mod outcome;
 mod progress;
 mod run;
+mod settings;
 mod signals;
 mod summary;
 
@@ -28,6 +33,7 @@ fn command(command: Command, started: Instant) -> Outcome {
         Command::Jobs { json } => jobs::list(json),
         Command::Run(args) => run::run(&args, started),
         Command::Inspect(command) => inspect::inspect(&command),
+        Command::Doctor { state, json } => doctor::examine(state.as_deref(), json),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::page(command.as_deref()),
     }

@@ -14,6 +14,8 @@ pub enum Wrong {
     Usage(String),
     /// The library refused or failed.
     Engine(Error),
+    /// The same, and what to do about it here.
+    Advised(Box<Error>, String),
     /// The system refused something of the command line's own.
     System(&'static str, io::Error),
     /// Standard output refused.
@@ -44,6 +46,7 @@ impl Wrong {
             _ if self.is_reader_gone() => 0,
             Self::Usage(_) => 2,
             Self::Engine(error) => error.exit_code(),
+            Self::Advised(error, _) => error.exit_code(),
             Self::System(..) | Self::Stdout(_) => 5,
             Self::Damaged => 3,
         }
@@ -54,6 +57,7 @@ impl Wrong {
             _ if self.is_reader_gone() => None,
             Self::Usage(reason) => Some(format!("{reason}\n\nFor more information, try '--help'.")),
             Self::Engine(error) => Some(error.to_string()),
+            Self::Advised(error, advice) => Some(format!("{error}\nhint: {advice}")),
             Self::System(action, error) => Some(format!("cannot {action}: {error}")),
             Self::Stdout(error) => Some(format!("cannot write to standard output: {error}")),
             Self::Damaged => None,

@@ -1,5 +1,6 @@
 //! The progress bar: only where somebody sees it, and where it does not get between the lines of the results.
 
+use crate::outcome::say;
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use snapring::runtime::JobProgress;
 use std::fmt;
@@ -31,6 +32,16 @@ impl Progress {
         let progress = progress();
         bar.set_position(progress.records);
         bar.set_message(checkpoint(&progress));
+    }
+}
+
+impl Progress {
+    /// Says a line beside the bar.
+    pub fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| say(line)),
+            None => say(line),
+        }
     }
 }
 

@@ -28,11 +28,18 @@ impl Stop {
             Self::Terminate => 143,
         }
     }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        }
+    }
 }
 
 impl Signals {
-    /// Takes over the signals. SIGXFSZ is answered with nothing: a write beyond the limit of a file's size is then an
-    /// error of that write, and not the end of the process.
+    /// Takes over the signals.
     pub fn watch() -> io::Result<Self> {
         let (again, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         for (signal, stop) in [(SIGINT, Stop::Interrupt), (SIGTERM, Stop::Terminate)] {
@@ -41,7 +48,7 @@ impl Signals {
             flag::register(signal, again.clone())?;
             flag::register_usize(signal, asked.clone(), usize::from(stop.exit_code()))?;
         }
-        flag::register(SIGXFSZ, Arc::default())?;
+        outlive_file_limits()?;
         Ok(Self { asked })
     }
 
@@ -50,4 +57,10 @@ impl Signals {
         let asked = self.asked.load(Ordering::Relaxed);
         [Stop::Interrupt, Stop::Terminate].into_iter().find(|stop| usize::from(stop.exit_code()) == asked)
     }
+}
+
+/// SIGXFSZ is answered with nothing: a write beyond the limit of a file's size is then an error of that write, and not the
+/// end of the process.
+pub fn outlive_file_limits() -> io::Result<()> {
+    flag::register(SIGXFSZ, Arc::default()).map(drop)
 }

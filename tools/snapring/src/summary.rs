@@ -1,5 +1,7 @@
 //! What a job came to, for people and for programs.
 
+use crate::follow::Seen;
+use crate::metrics;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
 use snapring::connector::BadLine;
@@ -12,6 +14,10 @@ pub struct Report<'a> {
     pub summary: &'a Summary,
     /// From the beginning of `main` to the start of the job.
     pub before: Duration,
+    /// What was seen while it ran.
+    pub seen: &'a Seen,
+    /// Whether the numbers of tasks, channels and checkpoints are asked for.
+    pub metrics: bool,
 }
 
 impl Report<'_> {
@@ -40,6 +46,12 @@ impl Report<'_> {
         if let Some(epoch) = summary.last_epoch {
             text += &format!(", last epoch {epoch}");
         }
+        if summary.given_up > 0 {
+            text += &format!(", given up: {}", HumanCount(summary.given_up));
+        }
+        if summary.restarts > 0 {
+            text += &format!(", restarts: {}", summary.restarts);
+        }
         text
     }
 
@@ -54,7 +66,7 @@ impl Report<'_> {
     /// One object.
     pub fn json(&self) -> Value {
         let summary = self.summary;
-        json!({
+        let mut object = json!({
             "job": self.job,
             "records": summary.records,
             "seconds": summary.elapsed.as_secs_f64(),
@@ -70,7 +82,14 @@ impl Report<'_> {
             "last_epoch": summary.last_epoch,
             "restored_epoch": summary.restored_epoch,
             "finished_before": summary.finished_before,
-        })
+            "restarts": summary.restarts,
+            "given_up": { "checkpoints": summary.given_up, "last_reason": self.seen.given_up_reason },
+            "warnings": self.seen.warnings,
+        });
+        if self.metrics {
+            object["metrics"] = metrics::object(&self.seen.metrics, &self.seen.fills);
+        }
+        object
     }
 }
 

@@ -68,7 +68,7 @@ fn what_is_no_store_is_named() {
     let file = room.file("file", "text");
     for path in [room.at("nothing"), file, room.dir.path().to_str().unwrap().to_owned()] {
         for command in ["ls", "verify"] {
-            run(["inspect", command, &path]).exits(5, &[&path]);
+            run(["inspect", command, &path]).exits(5, &[&path, "no store here"]);
         }
     }
 }

@@ -2,6 +2,8 @@
 //! to is computed here by plain code that shares nothing with the jobs.
 
 mod bad_input;
+mod doctor;
+mod heard;
 mod inspect;
 mod kill;
 mod plain;

@@ -59,9 +59,10 @@ fn damage_that_is_met_late_is_as_plain_as_damage_that_is_looked_for() {
     let room = killed();
     damage(&room.path("S"));
     let state = room.at("S");
-    let names = ["corrupt", STORE_FILE, "epoch", "operator `count`", "state `table`", "page"];
+    let names = ["corrupt", STORE_FILE, "epoch", "operator `count`", "state `table`", "page", "--epoch", "kept"];
+    let hint = format!("snapring inspect verify {}", room.at("S"));
     let late = run(JOB.into_iter().chain(["--state", &state])).exits(3, &names);
-    assert!(late.stderr.contains("going on from epoch"), "{late:?}");
+    assert!(late.stderr.contains("going on from epoch") && late.stderr.contains(&hint), "{late:?}");
     let early = run(JOB.into_iter().chain(["--state", &state, "--verify"])).exits(3, &names);
     assert!(!early.stderr.contains("going on from epoch"), "{early:?}");
     run(["run", "keyed-count", "--verify"]).exits(2, &["--state"]);

@@ -5,7 +5,8 @@ use crate::support::{Ran, Room, end, run, shell, snapring, wait_for};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::process::Child;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 fn send(child: &Child, signal: Signal) {
@@ -28,7 +29,8 @@ fn the_first_takes_a_last_checkpoint() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let room = Room::new();
         let input = room.file("f.csv", &csv);
-        let ran = stopped(&room, &input, signal).exits(code, &["stopped after checkpoint 1"]);
+        let said = ["takes a last checkpoint", "a second signal leaves at once", "stopped after checkpoint 1"];
+        let ran = stopped(&room, &input, signal).exits(code, &said);
         let summary: serde_json::Value = serde_json::from_str(&ran.stdout).expect("one object");
         let read = summary["records"].as_u64().unwrap();
         assert!((1..3000).contains(&read), "{summary}");
@@ -52,29 +54,103 @@ fn without_checkpoints_it_stops_where_it_stands() {
     assert!(lines() < 27_004);
 }
 
-/// Nobody reads what the job prints, so it cannot end in order: the pipe is full, and the sink waits.
+/// Sends a second signal to a process that has not ended after the first.
+#[track_caller]
+fn leaves_at_once(mut child: Child, signal: Signal, code: i32) -> Ran {
+    std::thread::sleep(Duration::from_millis(150));
+    assert_eq!(child.try_wait().unwrap(), None, "it has nothing to wait for");
+    send(&child, signal);
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(2), "it does not leave");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let ran = end(child);
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    ran
+}
+
+/// Nobody reads what the job prints, so it cannot end in order: the pipe is full, and the sink waits. With checkpoints, no
+/// barrier comes behind it, and the last one is never made.
 #[test]
 fn the_second_leaves_at_once() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let mut child = snapring(["run", "routes"]).spawn().unwrap();
-        let pipe = child.stdout.take().unwrap();
-        let waiting_bytes = || ioctl_fionread(&pipe).unwrap();
-        wait_for(|| {
-            let before = waiting_bytes();
-            std::thread::sleep(Duration::from_millis(200));
-            before > 0 && before == waiting_bytes()
-        });
-        send(&child, signal);
-        std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(child.try_wait().unwrap(), None, "it waits for its sink");
-        send(&child, signal);
-        let began = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            assert!(began.elapsed() < Duration::from_secs(2), "it does not leave");
-            std::thread::sleep(Duration::from_millis(2));
+        for has_state in [false, true] {
+            let room = Room::new();
+            let state = room.at("S");
+            let more = ["--state", &state, "--checkpoint-interval", "1h"];
+            let more = if has_state { &more[..] } else { &[] };
+            let mut child = snapring(["run", "routes"].iter().chain(more)).spawn().unwrap();
+            let pipe = child.stdout.take().unwrap();
+            let waiting_bytes = || ioctl_fionread(&pipe).unwrap();
+            wait_for(|| {
+                let before = waiting_bytes();
+                std::thread::sleep(Duration::from_millis(200));
+                before > 0 && before == waiting_bytes()
+            });
+            send(&child, signal);
+            let ran = leaves_at_once(child, signal, code);
+            assert_eq!(ran.stderr.contains("takes a last checkpoint"), has_state, "{ran:?}");
         }
-        assert_eq!(end(child).code, Some(code));
     }
+}
+
+/// A job that fails at its last line, again and again.
+fn failing(room: &Room, restarts: &str) -> Child {
+    let input = room.file("f.csv", some_flights(0, 200) + "no flight\n");
+    let more = ["--restarts", restarts, "--rate", "1000", "--checkpoint-interval", "1h"];
+    snapring(room.stateful("routes", &[&input], &more)).spawn().unwrap()
+}
+
+#[test]
+fn the_second_leaves_at_once_between_two_attempts_too() {
+    let room = Room::new();
+    let mut child = failing(&room, "20");
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    // A wait that is longer than this test.
+    let is_long = |line: io::Result<String>| line.unwrap().contains("goes on from its newest checkpoint in 1.6s");
+    assert!(said.any(is_long));
+    send(&child, Signal::INT);
+    leaves_at_once(child, Signal::INT, 130);
+}
+
+#[test]
+fn the_first_ends_a_job_that_fails_again_and_again() {
+    let room = Room::new();
+    let child = failing(&room, "1000");
+    std::thread::sleep(Duration::from_millis(1200));
+    let began = Instant::now();
+    send(&child, Signal::TERM);
+    let ran = end(child);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}: {ran:?}", began.elapsed());
+    // Either the next attempt came to the checkpoint first, or to the failure.
+    assert!([Some(143), Some(1)].contains(&ran.code), "{ran:?}");
+    assert!(ran.stderr.contains("SIGTERM: takes a last checkpoint"), "{ran:?}");
+}
+
+#[test]
+fn a_last_checkpoint_that_finds_no_room_is_an_error_that_says_so() {
+    let room = Room::new();
+    let state = room.at("S");
+    let binary = env!("CARGO_BIN_EXE_snapring");
+    let command = "run keyed-count --events 1000000000 --keys 2000000 --checkpoint-interval 20ms --json";
+    let script = format!("ulimit -f 12288; exec {binary} {command} --state {state}");
+    let mut shell = std::process::Command::new("sh");
+    let child = shell.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(|| room.has_checkpoint());
+    std::thread::sleep(Duration::from_millis(1500));
+    send(&child, Signal::INT);
+    let ran = end(child).exits(
+        1,
+        &[
+            "was given up, the job runs on",
+            "the last checkpoint could not be made",
+            "no space for",
+            "to go on from epoch",
+        ],
+    );
+    assert_eq!(ran.stdout, "", "JSON or nothing");
+    assert!(ran.stderr.lines().count() < 20, "nobody reads that much: {ran:?}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn an_older_checkpoint_is_taken_if_asked_for() {
 #[test]
 fn flags_of_going_back_go_together() {
     run(["run", "routes", "--epoch", "3"]).exits(2, &["--state"]);
+    run(Room::new().stateful("routes", &[], &["--epoch", "3"])).exits(2, &["no epoch 3 here; no checkpoint is kept"]);
     run(["run", "routes", "--state", "S", "--accept-duplicates"]).exits(2, &["--epoch"]);
 }
 

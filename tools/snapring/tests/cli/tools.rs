@@ -112,10 +112,13 @@ fn help_version_completions_and_the_manual() {
     assert!(run(["--version"]).ok().stdout.starts_with("snapring "));
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(["completions", shell]).ok().stdout.contains("checkpoint-interval"), "{shell}");
+        assert!(run(["completions", shell]).ok().stdout.contains("doctor"), "{shell}");
     }
     let manual = run(["man"]).ok().stdout;
     assert!(manual.contains(".TH snapring"), "{manual}");
     let manual = run(["man", "run"]).ok().stdout;
     assert!(manual.contains(".TH snapring-run") && manual.contains("keep"), "{manual}");
+    assert!(["idle", "restarts", "metrics", "park"].iter().all(|what| manual.contains(what)), "{manual}");
+    assert!(run(["man", "doctor"]).ok().stdout.contains(".TH snapring-doctor"));
     run(["man", "walk"]).exits(2, &["walk"]);
 }

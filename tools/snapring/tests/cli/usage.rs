@@ -16,7 +16,9 @@ fn what_is_unknown_is_refused() {
     refused(&["run", "wordcount", "--fast"], &["--fast"]);
     refused(&["run", "wordcount", "--format", "xml"], &["xml", "csv", "jsonl"]);
     refused(&["run", "wordcount", "--durability", "never"], &["never", "power-loss"]);
+    refused(&["run", "wordcount", "--idle", "nap"], &["nap", "spin, yield, park"]);
     refused(&["inspect", "burn", "S"], &["burn"]);
+    refused(&["doctor", "S"], &["S"]);
 }
 
 #[test]
@@ -24,12 +26,10 @@ fn what_is_not_built_is_refused() {
     for protocol in ["unaligned", "chandy-lamport", "aligned-then-unaligned", "at-least-once", "stop-the-world"] {
         refused(&["run", "wordcount", "--state", "S", "--protocol", protocol], &["not built yet"]);
     }
-    for flag in ["--initiators=all", "--unaligned-after=20ms", "--bad-lines=skip", "--restarts=3", "--epoch=1"] {
+    for flag in ["--initiators=all", "--unaligned-after=20ms", "--bad-lines=skip"] {
         refused(&["run", "wordcount", flag], &[flag.split('=').next().unwrap_or(flag)]);
     }
-    for flag in ["--accept-duplicates", "--allow-dropped-state=x"] {
-        refused(&["run", "wordcount", flag], &[flag.split('=').next().unwrap_or(flag)]);
-    }
+    refused(&["run", "wordcount", "--allow-dropped-state=x"], &["--allow-dropped-state"]);
     refused(&["bench", "ring"], &["bench"]);
     refused(&["inspect", "show", "S"], &["show"]);
 }
@@ -39,8 +39,10 @@ fn flags_that_do_not_go_together_are_refused() {
     let room = Room::new();
     let (state, output) = (room.at("S"), room.at("O"));
     refused(&["run", "wordcount", "--output", &output], &["--state"]);
-    for flag in ["--checkpoint-interval=1s", "--keep=3", "--durability=power-loss"] {
-        refused(&["run", "wordcount", flag], &["--state"]);
+    let of_checkpoints =
+        ["--checkpoint-interval=1s", "--keep=3", "--durability=power-loss", "--restarts=3", "--epoch=1"];
+    for flag in of_checkpoints.into_iter().chain(["--verify", "--accept-duplicates"]) {
+        refused(&["run", "wordcount", flag], &["--state", flag.split('=').next().unwrap_or(flag)]);
     }
     refused(&["run", "wordcount", "--protocol", "none", "--state", &state], &["--state"]);
     refused(&["run", "wordcount", "--protocol", "aligned"], &["--state"]);
@@ -50,6 +52,8 @@ fn flags_that_do_not_go_together_are_refused() {
             refused(&["run", job, flag], &[job, &flag[..flag.len() - 2]]);
         }
     }
+    refused(&["run", "routes", "--state", &state, "--output", &state], &["--state", "--output", "two folders"]);
+    refused(&["run", "routes", "--cores", "0,0"], &["core 0 twice"]);
     refused(&["run", "keyed-count", "--input", "x"], &["keyed-count", "--input"]);
     assert!(!room.path("S").exists() && !room.path("O").exists(), "nothing is touched");
 }
@@ -67,6 +71,7 @@ fn numbers_that_make_no_sense_are_refused() {
     refused(&["run", "wordcount", "--state", &state, "--keep", "1"], &["--keep", "2.."]);
     refused(&["run", "wordcount", "--state", &state, "--checkpoint-interval", "0s"], &["0s"]);
     refused(&["run", "wordcount", "--state", &state, "--checkpoint-interval", "10"], &["10ms"]);
+    refused(&["run", "wordcount", "--state", &state, "--restarts", "-1"], &["-1"]);
     refused(&["run", "keyed-count", "--keys", "0"], &["keys"]);
     assert!(!room.path("S").exists(), "nothing is touched");
 }

@@ -1,0 +1,132 @@
+//! From flags to what a job is told and how it runs. What a flag means is decided here, and what the parser cannot check.
+
+use crate::args::{BadLines, Durability, Format, Idle, Protocol, RunArgs};
+use snapring::channel::Wait;
+use snapring::runtime::{Checkpoints, Config, Restart};
+use snapring::snapshot;
+use snapring_jobs::{BuiltIn, Options, Output};
+use std::path::Path;
+use std::time::Duration;
+
+/// What the parser cannot check: flags that do not go with each other or with the job.
+pub fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
+    let given = [
+        ("inputs", "--input", !args.input.is_empty()),
+        ("bad_lines", "--bad-lines", args.bad_lines.is_some()),
+        ("keys", "--keys", args.keys.is_some()),
+        ("events", "--events", args.events.is_some()),
+        ("seed", "--seed", args.seed.is_some()),
+    ];
+    for (option, flag, is_given) in given {
+        if is_given && !job.options.contains(&option) {
+            return Err(format!("job `{}` takes no {flag}", job.name));
+        }
+    }
+    check_protocol(args)?;
+    let mut cores = args.cores.clone().unwrap_or_default();
+    cores.sort_unstable();
+    if let Some(pair) = cores.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("--cores names core {} twice: each has one worker", pair[0]));
+    }
+    if let (Some(state), Some(output)) = (&args.state, &args.output)
+        && is_same(state, output)
+    {
+        return Err(format!("--state and --output are both {}: name two folders", state.display()));
+    }
+    if args.json && args.output.is_none() && args.format.is_some() {
+        return Err("--json prints no results, so --format says nothing: name a folder with --output".to_owned());
+    }
+    Ok(())
+}
+
+fn check_protocol(args: &RunArgs) -> Result<(), String> {
+    match args.protocol {
+        None => Ok(()),
+        Some(Protocol::Aligned) if args.state.is_some() => Ok(()),
+        Some(Protocol::Aligned) => Err("--protocol aligned takes checkpoints: say where with --state".to_owned()),
+        Some(Protocol::None) if args.state.is_none() => Ok(()),
+        Some(Protocol::None) => Err("--protocol none takes no checkpoints: leave out --state".to_owned()),
+        Some(_) => Err("this protocol is not built yet: aligned and none are".to_owned()),
+    }
+}
+
+/// Whether two paths are one folder, as far as they are there.
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().ok().is_some_and(|one| other.canonicalize().ok() == Some(one))
+}
+
+pub fn options(args: &RunArgs) -> Options {
+    let format = match args.format {
+        None | Some(Format::Csv) => snapring_jobs::Format::Csv,
+        Some(Format::Jsonl) => snapring_jobs::Format::JsonLines,
+    };
+    let output = match &args.output {
+        Some(folder) => Output::Folder(folder.clone(), format),
+        None if args.json => Output::Nowhere,
+        None => Output::Stdout(format),
+    };
+    let defaults = Options::default();
+    Options {
+        inputs: args.input.clone(),
+        output,
+        bad_lines: match args.bad_lines {
+            None | Some(BadLines::Fail) => snapring_jobs::BadLines::Fail,
+            Some(BadLines::Skip) => snapring_jobs::BadLines::Skip,
+        },
+        keys: args.keys.unwrap_or(defaults.keys),
+        events: args.events.unwrap_or(defaults.events),
+        seed: args.seed.unwrap_or(defaults.seed),
+    }
+}
+
+pub fn config(args: &RunArgs) -> Config {
+    let mut config = Config::new();
+    if let Some(cores) = &args.cores {
+        config = config.cores(cores.iter().copied());
+    }
+    if let Some(tasks) = args.parallelism {
+        config = config.parallelism(tasks);
+    }
+    if let Some(rate) = args.rate {
+        config = config.rate_per_s(rate);
+    }
+    if let Some(idle) = args.idle {
+        config = config.wait(match idle {
+            Idle::Spin => Wait::Spin,
+            Idle::Yield => Wait::Yield,
+            Idle::Park => Wait::Park,
+        });
+    }
+    if args.output.is_none() && !args.json {
+        // Whoever reads the results may take their time: `| less` is no operator that does not return.
+        config = config.watchdog(Duration::MAX);
+    }
+    if let Some(restarts) = args.restarts {
+        config = config.restart(Restart::attempts(restarts));
+    }
+    match &args.state {
+        Some(state) => config.checkpoints(checkpoints(args, state)),
+        None => config,
+    }
+}
+
+fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
+    let interval = args.checkpoint_interval.unwrap_or(Duration::from_secs(1));
+    let mut checkpoints = Checkpoints::every(interval).to(state).verify_on_restore(args.verify);
+    if let Some(keep) = args.keep {
+        checkpoints = checkpoints.keep(keep);
+    }
+    if let Some(durability) = args.durability {
+        checkpoints = checkpoints.durability(match durability {
+            Durability::PowerLoss => snapshot::Durability::PowerLoss,
+            Durability::ProcessCrash => snapshot::Durability::ProcessCrash,
+        });
+    }
+    if let Some(epoch) = args.epoch {
+        checkpoints = checkpoints.from_epoch(epoch);
+    }
+    if args.accept_duplicates {
+        checkpoints = checkpoints.accept_duplicates();
+    }
+    checkpoints
+}
