@@ -61,6 +61,7 @@
 //! [`dataflow`] is what one draws with, [`connector`] where records come from and go, [`runtime`] how a job is
 //! configured and run, [`handle`] how a program pushes into a job and polls its results, [`operator`] what a source, a sink
 //! or a keyed operator of one's own implements, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
+//! With the feature `testing`, the module of that name has beds for operators, sources and sinks, and a seeded simulator.
 //! [`docs::architecture`] says how it is built, [`docs::format`] and [`docs::state`] what is in the file, byte by byte.
 #![deny(unsafe_code)]
 

@@ -54,6 +54,13 @@
 //! ```
 //!
 //! With `type State = u64`, and the number in the [`Value`](crate::operator::Value), all is well.
+//!
+//! # A run of one's own
+//! What the simulator is made of: a [`SimDisk`] with a store on it ([`Store::open_on`](crate::snapshot::Store::open_on),
+//! [`Checkpoints::store`](crate::runtime::Checkpoints::store)), a clock that a test turns
+//! ([`Clock::Manual`](crate::clock::Clock::Manual)), a seed for the order of tasks
+//! ([`Config::seed`](crate::runtime::Config::seed)), and a job that steps when it is told to
+//! ([`Dataflow::into_local`](crate::dataflow::Dataflow::into_local)).
 
 mod compare;
 mod drive;

@@ -27,11 +27,11 @@ use crate::dataflow::Dataflow;
 ///             .map(world.trip().before(|number| (number % 5, number))) // fails now and then
 ///             .key_by(|(key, _)| *key)
 ///             .fold_to_end("sums", 0, |sum, (_, number)| *sum += number)
-///             .sink("sums", world.sink("sums"));
+///             .sink("results", world.sink("results"));
 ///         flow
 ///     },
 ///     |world| {
-///         let mut sums = world.committed::<(u64, u64)>("sums");
+///         let mut sums = world.committed::<(u64, u64)>("results");
 ///         sums.sort();
 ///         assert_eq!(sums, [(0, 3900), (1, 3940), (2, 3980), (3, 4020), (4, 4060)]);
 ///     },

@@ -166,6 +166,11 @@ impl Operator for Groups {
 /// The number of tasks of a broadcast, in every run: what it makes of one record.
 const BROADCAST_TASKS: u32 = 3;
 
+fn broadcast(items: Stream<Item>, name: &str, world: &mut World) -> Stream<Item> {
+    world.stage(name, StageConfig::new().parallelism(BROADCAST_TASKS));
+    items.broadcast(name)
+}
+
 /// The names of the sinks, in their order.
 pub fn sinks(steps: &[Step]) -> Vec<String> {
     (0..steps.len()).filter(|at| matches!(steps[*at], Step::Sink)).map(|at| at.to_string()).collect()
@@ -192,10 +197,7 @@ pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
             Step::Filter => take().filter(filter).stage(&name),
             Step::FlatMap => take().flat_map(trip.before(flat_map)).stage(&name),
             Step::Stage => take().stage(&name),
-            Step::Broadcast => {
-                world.stage(&name, StageConfig::new().parallelism(BROADCAST_TASKS));
-                take().broadcast(&name)
-            }
+            Step::Broadcast => broadcast(take(), &name, world),
             Step::Rebalance => take().rebalance(),
             Step::Split => {
                 let (left, right) = take().split(is_left);

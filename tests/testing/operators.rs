@@ -113,13 +113,11 @@ fn state_that_survives_too_long_is_found() {
 fn what_only_a_crash_or_a_restart_shows_is_found() {
     for seeded in [false, true] {
         let seen: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
-        let draws = Arc::new(AtomicU64::new(0));
         let bed = OperatorBed::new(0..9u64, move |numbers| {
             // For the seeds, also forgotten with the process: then only a restart within it is left.
             if seeded {
                 seen.lock().unwrap().clear();
             }
-            draws.fetch_add(1, Ordering::Relaxed);
             let seen = seen.clone();
             numbers.filter(move |number| {
                 let mut seen = seen.lock().unwrap();

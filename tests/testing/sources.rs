@@ -22,7 +22,7 @@ enum Mistake {
     CannotOpen,
 }
 
-/// The numbers from 0 to 9 in two splits, but for 3, which is skipped.
+/// The numbers from 0 to 9 in two splits, but for 1, which is skipped.
 struct Numbers(Mistake);
 
 struct NumbersReader {
@@ -79,8 +79,8 @@ impl Reader for NumbersReader {
         while self.next < self.end && (given < max || self.mistake == Mistake::IgnoresMax) {
             self.next += 1;
             match self.next - 1 {
-                3 => self.skipped.lines += 1,
-                2 if self.mistake == Mistake::Misses && self.opened_at == 2 => {}
+                1 => self.skipped.lines += 1,
+                3 if self.mistake == Mistake::Misses && self.opened_at == 3 => {}
                 number => {
                     given += 1;
                     out.emit(number)?;
@@ -109,13 +109,13 @@ impl Reader for NumbersReader {
 }
 
 fn check(mistake: Mistake) -> Result<(), snapring::testing::Fault> {
-    check_source(|| Numbers(mistake), [0, 1, 2, 4, 5, 6, 7, 8, 9])
+    check_source(|| Numbers(mistake), [0, 2, 3, 4, 5, 6, 7, 8, 9])
 }
 
 #[test]
 fn a_right_source_passes() {
     check(Mistake::None).unwrap();
-    let fault = check_source(|| Numbers(Mistake::None), [0, 1, 2, 4, 5, 6, 7, 9, 8]).unwrap_err();
+    let fault = check_source(|| Numbers(Mistake::None), [0, 2, 3, 4, 5, 6, 7, 9, 8]).unwrap_err();
     assert_eq!(fault.to_string(), "record 7 (counted from 0): expected 9, found 8\n  read split after split");
 }
 
@@ -129,11 +129,11 @@ fn each_mistake_is_found() {
         (Mistake::NeverDone, "reads gave nothing, and it is not at its end"),
         (
             Mistake::OffsetBehind,
-            "record 1 (counted from 0): expected 1, found 0\n  split 0, `0`, read 1 at a time, and gone on",
+            "record 1 (counted from 0): expected 2, found 0\n  split 0, `0`, read 1 at a time, and gone on",
         ),
-        (Mistake::OffsetAhead, "record 0 (counted from 0): expected 0, found 1"),
-        (Mistake::OffsetOfBatch, "expected 1, found 0"),
-        (Mistake::Misses, "gone on from offset 2 after 2 records"),
+        (Mistake::OffsetAhead, "record 0 (counted from 0): expected 0, found 2"),
+        (Mistake::OffsetOfBatch, "expected 2, found 0"),
+        (Mistake::Misses, "gone on from offset 3 after 2 records"),
         (Mistake::SkipsTwice, "lines were skipped"),
         (Mistake::CannotOpen, "cannot be opened"),
     ] {
