@@ -11,6 +11,7 @@
 
 mod support;
 
+use crossbeam_utils::CachePadded;
 use snapring::channel::Wait;
 use snapring::handle::{Input, Output};
 use snapring::{Checkpoints, Config, Dataflow, Job};
@@ -80,6 +81,36 @@ fn bare(trips: usize) -> Times {
             spin_loop();
         }
         times.0.push(start.elapsed().as_nanos() as u64);
+    }
+    echo.join().expect("the echo ends");
+    times
+}
+
+/// The same ping-pong with a due time each: what the machine itself does to an open loop.
+fn bare_open_loop(records: usize, every: Duration) -> Times {
+    let line = || Arc::new(CachePadded::new(AtomicU64::new(0)));
+    let (ping, pong) = (line(), line());
+    let theirs = (ping.clone(), pong.clone());
+    let echo = std::thread::spawn(move || {
+        pin(1);
+        let mut seen = 0;
+        while seen < records as u64 {
+            seen = theirs.0.load(Ordering::Acquire);
+            theirs.1.store(seen, Ordering::Release);
+            spin_loop();
+        }
+    });
+    let (mut times, mut pushed) = (Times::with_room(records), 0);
+    let start = Instant::now();
+    let due = |record: usize| every * record as u32;
+    while times.0.len() < records {
+        if pushed < records && start.elapsed() >= due(pushed) {
+            pushed += 1;
+            ping.store(pushed as u64, Ordering::Release);
+        }
+        while times.0.len() < pong.load(Ordering::Acquire) as usize {
+            times.0.push((start.elapsed() - due(times.0.len())).as_nanos() as u64);
+        }
     }
     echo.join().expect("the echo ends");
     times
@@ -179,7 +210,7 @@ fn main() {
     let (runs, trips) = if std::env::args().any(|arg| arg == "--test") { (1, 1_000) } else { (7, 200_000) };
     let every = Duration::from_micros(10);
     let interval = Duration::from_millis(100);
-    let (mut rounds, mut open, mut placements) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2], vec![]);
+    let (mut rounds, mut open, mut placements) = ([const { Vec::new() }; 2], [const { Vec::new() }; 3], vec![]);
     let mut checkpoints = 0;
     for _ in 0..runs {
         placements.push(placement_ns());
@@ -188,6 +219,7 @@ fn main() {
         rounds[1].push(on_first_core(|| engine.round_trips(trips)).percentiles());
         open[0].push(on_first_core(|| engine.open_loop(trips, every)).percentiles());
         engine.end();
+        open[2].push(on_first_core(|| bare_open_loop(trips, every)).percentiles());
         let mut engine = Engine::start(Some(interval));
         open[1].push(on_first_core(|| engine.open_loop(trips, every)).percentiles());
         checkpoints += engine.end();
@@ -202,6 +234,7 @@ fn main() {
         trip[0] as f64 / bare[0] as f64,
         trip[2] as f64 / bare[2] as f64
     );
+    report("open loop of the two atomics, one each 10 us", &open[2]);
     let without = report("open loop, one each 10 us", &open[0]);
     let with = report("open loop, checkpoints every 100 ms", &open[1]);
     println!(

@@ -30,6 +30,8 @@ pub enum Wait {
 
 /// Rounds of spinning, each twice as long as the one before: about a microsecond in all.
 const SPIN_ROUNDS: u32 = 6;
+/// Who never does anything but spin, pauses so often between two looks: a tenth of a microsecond or less.
+const SPINS: u32 = 4;
 const YIELD_ROUNDS: u32 = 10;
 const PARK_FIRST: Duration = Duration::from_micros(20);
 /// What nobody announces is looked for so often at the least; the ladder begins anew with each thing found.
@@ -85,12 +87,14 @@ impl Idle {
         let yields_from = if self.spins { SPIN_ROUNDS } else { 0 };
         let announces_at = yields_from + YIELD_ROUNDS;
         self.round += 1;
-        if self.round <= yields_from {
+        if self.wait == Wait::Spin {
+            // Never more than a few: a longer pause would be what the next record waits for.
+            (0..SPINS).for_each(|_| std::hint::spin_loop());
+        } else if self.round <= yields_from {
             return (0..1 << self.round).for_each(|_| std::hint::spin_loop());
         }
         match self.wait {
-            // The last round of spinning, again and again.
-            Wait::Spin => (0..1 << SPIN_ROUNDS).for_each(|_| std::hint::spin_loop()),
+            Wait::Spin => {}
             Wait::Yield => thread::yield_now(),
             Wait::Park if self.round <= announces_at => thread::yield_now(),
             Wait::Park if self.round == announces_at + 1 => self.nap.announce(),
