@@ -256,6 +256,30 @@ fn every_crash_is_mended_by_pushing_again() {
     }
 }
 
+#[test]
+fn who_pushes_without_a_pause_does_not_hold_up_a_drain() {
+    let flow = Dataflow::new("busy");
+    let (mut input, stream) = flow.input::<u64>("numbers");
+    let mut output = stream.output("out");
+    let mut job = flow.into_local(workers(1).ring_capacity(2)).unwrap();
+    assert_eq!((input.push(1), input.push(2)), (Ok(()), Ok(())));
+    job.drain();
+    let mut received = Vec::new();
+    for step in 0.. {
+        assert!(step < 1_000, "the drain does not end");
+        if job.step().unwrap() == Progress::Done {
+            break;
+        }
+        while input.push(3).is_ok() {}
+        received.extend(std::iter::from_fn(|| output.poll().unwrap()).map(|result| result.record));
+    }
+    while let Ok(Some(result)) = output.poll() {
+        received.push(result.record);
+    }
+    assert!(received.starts_with(&[1, 2]) && received.len() <= 4, "what was pushed before is taken: {received:?}");
+    assert!(matches!(input.push(4), Err(PushError::Closed { error: None, record: 4 })));
+}
+
 /// A job that fails once, at its `fails_at`th record, and restarts.
 fn failing_once(fails_at: u64, config: Config) -> (Dataflow, Config, Input<u64>, Output<(u64, u64)>) {
     let flow = Dataflow::new("fails-once");

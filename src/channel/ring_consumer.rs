@@ -83,6 +83,11 @@ impl<T> Consumer<T> {
         self.look() == Look::Slot && matches!(unsafe { self.ring.header(self.at.slot).content() }, Content::Records(_))
     }
 
+    /// How many batches and marks it holds at most.
+    pub fn slots(&self) -> usize {
+        self.ring.slots() as usize
+    }
+
     /// Whether [`Mark::End`] has been taken.
     pub fn has_ended(&self) -> bool {
         self.ended

@@ -64,7 +64,7 @@ impl<T: Record, C: Stage<Out = T>> Stream<T, C> {
         let output = Output::new(port.clone());
         self.end(operator, move |build, stages| {
             if build.index == 0 {
-                port.begin(build.start.epoch, build.start.meter.workers().clone());
+                port.begin(build.start.epoch, build.start.meter.workers().clone(), build.tasks as usize);
             }
             let ring = ring(build.config.ring_capacity, build.batch_len::<T>());
             let delivering = Delivering::new(port.clone(), ring, build.config.outbox_bytes_max);

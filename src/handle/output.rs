@@ -17,6 +17,8 @@ pub struct Output<T> {
     port: Arc<OutputPort<T>>,
     /// Of the attempt whose results are polled.
     lanes: Vec<Lane<T>>,
+    /// So many attempts have been turned to.
+    turned: u64,
     /// The lane that is looked at first.
     at: usize,
     /// The rest of a batch that is polled one by one, or what never got into a ring.
@@ -157,6 +159,7 @@ impl<T: Send> Output<T> {
         Self {
             port,
             lanes: Vec::new(),
+            turned: 0,
             at: 0,
             rest: VecDeque::new(),
             rest_epoch: 0,
@@ -221,17 +224,22 @@ impl<T: Send> Output<T> {
         Ok(Some(Batch { records, _wake, epoch, may_repeat: epoch > durable_epoch }))
     }
 
-    /// Epochs up to this one are durable: no restart goes back behind it.
+    /// Epochs up to this one are durable: no restart goes back behind it. After a restart, until [`OutputError::Rewound`] has
+    /// been said, that holds for the epochs of the results that came before.
     #[must_use]
     pub fn durable_epoch(&self) -> u64 {
-        self.port.outside.durable_to()
+        self.port.durable_to(self.turned)
     }
 
-    /// Waits until an epoch is durable, or the job is over; at most for `timeout`. Says whether it is durable.
+    /// Waits until an epoch is durable, or the job is over, or [`OutputError::Rewound`] is to be said first; at most for
+    /// `timeout`. Says whether it is durable.
     pub fn wait_durable(&mut self, epoch: u64, timeout: Duration) -> bool {
-        let outside = &self.port.outside;
-        self.sleeper.thread.until(timeout, || outside.durable_to() >= epoch || outside.outcome().is_some());
-        outside.durable_to() >= epoch
+        let (port, turned) = (&self.port, self.turned);
+        let is_durable = || port.durable_to(turned) >= epoch;
+        self.sleeper
+            .thread
+            .until(timeout, || is_durable() || port.has_restarted(turned) || port.outside.outcome().is_some());
+        is_durable()
     }
 
     /// Waits until there may be results, or news; at most for `timeout`. Says whether there are.
@@ -292,13 +300,13 @@ impl<T: Send> Output<T> {
     fn turn_to_attempt(&mut self) -> Result<bool, OutputError> {
         // The outcome first: an attempt that came before it is there to be seen.
         let outcome = self.port.outside.outcome();
-        let is_first = self.lanes.is_empty();
         let Some(OutputAttempt { restored, workers, rings }) = self.port.next_attempt() else {
             return outcome.map_or(Ok(false), |error| Err(OutputError::Closed { error }));
         };
         let lane = |(number, ring)| Lane { number, ring, epoch: restored + 1, left: VecDeque::new(), is_over: false };
         self.workers = workers;
+        self.turned += 1;
         (self.lanes, self.at) = (rings.into_iter().map(lane).collect(), 0);
-        if is_first { Ok(true) } else { Err(OutputError::Rewound { epoch: restored + 1 }) }
+        if self.turned == 1 { Ok(true) } else { Err(OutputError::Rewound { epoch: restored + 1 }) }
     }
 }

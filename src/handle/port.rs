@@ -125,12 +125,22 @@ impl<T> InputPort<T> {
 /// Of an [`Output`](super::Output).
 pub(crate) struct OutputPort<T> {
     pub(super) outside: Arc<Outside>,
-    /// Rings of attempts that the handle has not turned to yet, in order. None: it has gone, and wants nothing.
-    attempts: Mutex<Option<Vec<OutputAttempt<T>>>>,
+    /// None: the handle has gone, and wants nothing.
+    attempts: Mutex<Option<OutputAttempts<T>>>,
+    /// How many attempts there have been for the handle to turn to.
+    made: AtomicU64,
     /// What found no room in a ring when its task went away, with the barrier behind it: the ring's address names the lane.
     leftovers: Mutex<Vec<Leftovers<T>>>,
     /// Counts the rings.
     rings: AtomicU64,
+}
+
+/// Attempts that the handle has not turned to yet.
+struct OutputAttempts<T> {
+    /// The one whose tasks are being made, and how many they will be: not for the handle before it has all its rings.
+    making: Option<(OutputAttempt<T>, usize)>,
+    /// In order.
+    made: VecDeque<OutputAttempt<T>>,
 }
 
 /// The rings of one attempt of the job.
@@ -150,13 +160,20 @@ struct Leftovers<T> {
 
 impl<T> OutputPort<T> {
     pub(crate) fn new(outside: Arc<Outside>) -> Self {
-        Self { outside, attempts: Mutex::new(Some(Vec::new())), leftovers: Mutex::default(), rings: AtomicU64::new(0) }
+        Self {
+            outside,
+            attempts: Mutex::new(Some(OutputAttempts { making: None, made: VecDeque::new() })),
+            made: AtomicU64::new(0),
+            leftovers: Mutex::default(),
+            rings: AtomicU64::new(0),
+        }
     }
 
-    /// An attempt of the job begins, from this epoch.
-    pub(crate) fn begin(&self, restored: u64, workers: Arc<Wakers>) {
+    /// An attempt of the job begins, from this epoch, with so many rings.
+    pub(crate) fn begin(&self, restored: u64, workers: Arc<Wakers>, tasks: usize) {
         if let Some(attempts) = &mut *locked(&self.attempts) {
-            attempts.push(OutputAttempt { restored, workers, rings: Vec::new() });
+            // One that could not be made leaves nothing.
+            attempts.making = Some((OutputAttempt { restored, workers, rings: Vec::new() }, tasks));
         }
     }
 
@@ -167,15 +184,37 @@ impl<T> OutputPort<T> {
     pub(crate) fn add(&self, ring: Consumer<T>) -> u64 {
         let number = self.rings.fetch_add(1, Ordering::Relaxed);
         if let Some(attempts) = &mut *locked(&self.attempts) {
-            attempts.last_mut().expect("an attempt begins before its tasks are made").rings.push((number, ring));
+            let (attempt, tasks) = attempts.making.as_mut().expect("an attempt begins before its tasks are made");
+            attempt.rings.push((number, ring));
+            if attempt.rings.len() == *tasks {
+                attempts.made.extend(attempts.making.take().map(|(attempt, _)| attempt));
+                self.made.fetch_add(1, Ordering::Relaxed);
+            }
         }
         number
     }
 
     /// The next attempt, if there is one.
     pub(super) fn next_attempt(&self) -> Option<OutputAttempt<T>> {
-        let mut attempts = locked(&self.attempts);
-        attempts.as_mut().filter(|attempts| !attempts.is_empty()).map(|attempts| attempts.remove(0))
+        locked(&self.attempts).as_mut().and_then(|attempts| attempts.made.pop_front())
+    }
+
+    /// For a handle that has turned to so many attempts: epochs up to this one are durable, and were made by what it reads. The
+    /// next attempt gives some of the same numbers to other results.
+    pub(super) fn durable_to(&self, turned: u64) -> u64 {
+        // First the epoch, then the attempts: whose epoch is seen is seen here (Acquire there, for the Release in `durable`).
+        let durable_to = self.outside.durable_to();
+        if !self.has_restarted(turned) {
+            return durable_to;
+        }
+        let attempts = locked(&self.attempts);
+        let next = attempts.as_ref().and_then(|attempts| attempts.made.get(usize::from(turned == 0)));
+        next.map_or(durable_to, |next| durable_to.min(next.restored))
+    }
+
+    /// Whether there is an attempt after the one that a handle reads, or is about to, when it has turned to so many.
+    pub(super) fn has_restarted(&self, turned: u64) -> bool {
+        self.made.load(Ordering::Relaxed) > turned.max(1)
     }
 
     /// The handle goes.
@@ -186,7 +225,8 @@ impl<T> OutputPort<T> {
 
     /// Whether the handle would find something new here.
     pub(super) fn has_news(&self) -> bool {
-        locked(&self.attempts).as_ref().is_some_and(|attempts| !attempts.is_empty()) || self.outside.outcome().is_some()
+        locked(&self.attempts).as_ref().is_some_and(|attempts| !attempts.made.is_empty())
+            || self.outside.outcome().is_some()
     }
 
     /// What a task leaves behind when it goes away; before its end of the ring does.

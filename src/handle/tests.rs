@@ -204,7 +204,7 @@ fn polled(output: &mut Output<u32>) -> String {
 fn each_result_tells_its_epoch_and_whether_it_may_repeat() {
     let (port, mut output) = output();
     assert_eq!(polled(&mut output), "");
-    port.begin(4, Arc::default());
+    port.begin(4, Arc::default(), 1);
     let mut task = Task::new(&port);
     task.emit(1);
     task.mark(Mark::Barrier(5));
@@ -224,7 +224,7 @@ fn each_result_tells_its_epoch_and_whether_it_may_repeat() {
 #[test]
 fn a_batch_lends_its_records_in_place_or_from_what_is_left_of_one() {
     let (port, mut output) = output();
-    port.begin(0, Arc::default());
+    port.begin(0, Arc::default(), 1);
     let mut task = Task::new(&port);
     (1..=4).for_each(|n| task.emit(n));
     assert_eq!(output.poll().unwrap().unwrap().record, 1);
@@ -238,7 +238,7 @@ fn a_batch_lends_its_records_in_place_or_from_what_is_left_of_one() {
 #[test]
 fn after_a_restart_what_was_durable_comes_once_and_the_rest_again() {
     let (port, mut output) = output();
-    port.begin(0, Arc::default());
+    port.begin(0, Arc::default(), 2);
     let mut tasks = [Task::new(&port), Task::new(&port)];
     // The ring has two slots: the second batch and the barriers wait in the outbox.
     for (at, task) in tasks.iter_mut().enumerate() {
@@ -248,7 +248,7 @@ fn after_a_restart_what_was_durable_comes_once_and_the_rest_again() {
     }
     port.outside.durable(1);
     drop(tasks);
-    port.begin(1, Arc::default());
+    port.begin(1, Arc::default(), 1);
     let mut task = Task::new(&port);
     task.emit(6);
     task.outbox.publish();
@@ -260,9 +260,49 @@ fn after_a_restart_what_was_durable_comes_once_and_the_rest_again() {
 }
 
 #[test]
+fn an_epoch_that_failed_is_not_durable_when_another_of_its_number_is() {
+    let (port, mut output) = output();
+    port.begin(0, Arc::default(), 1);
+    let mut task = Task::new(&port);
+    (1..3).for_each(|n| {
+        task.emit(n);
+        task.outbox.publish();
+    });
+    assert_eq!(output.poll().unwrap().unwrap().record, 1, "whoever holds it back until its epoch is durable …");
+    drop(task);
+    port.begin(0, Arc::default(), 1);
+    let mut task = Task::new(&port);
+    task.emit(8);
+    task.mark(Mark::Barrier(1));
+    port.outside.durable(1);
+    assert_eq!(output.durable_epoch(), 0, "… does not take it for final");
+    assert_eq!(polled(&mut output), "(2/1) back to 1 8/1 ");
+    assert_eq!(output.durable_epoch(), 1);
+}
+
+#[test]
+fn an_attempt_is_there_when_all_its_tasks_are() {
+    let (port, mut output) = output();
+    port.begin(0, Arc::default(), 2);
+    let mut first = Task::new(&port);
+    first.emit(1);
+    first.outbox.publish();
+    assert_eq!((polled(&mut output), output.wait(Duration::ZERO)), (String::new(), false));
+    // The second cannot be made.
+    drop(first);
+    port.begin(0, Arc::default(), 2);
+    let mut tasks = [Task::new(&port), Task::new(&port)];
+    for (at, task) in tasks.iter_mut().enumerate() {
+        task.emit(at as u32);
+        task.outbox.publish();
+    }
+    assert_eq!(polled(&mut output), "(0/1) (1/1) ");
+}
+
+#[test]
 fn a_handle_that_is_dropped_holds_nobody_up() {
     let (port, output) = output();
-    port.begin(0, Arc::default());
+    port.begin(0, Arc::default(), 1);
     let mut task = Task::new(&port);
     (0..9).for_each(|n| task.emit(n));
     assert!(!task.outbox.flush() && !task.outbox.is_forsaken());

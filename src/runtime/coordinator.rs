@@ -181,6 +181,10 @@ impl Coordination {
                 self.shared.request(epoch);
             }
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
+            Action::Commit(epoch) if self.is_torn_by_the_end() => {
+                self.machine.declined(epoch);
+                self.let_go(epoch, "the job drains: its last checkpoint will cover this");
+            }
             Action::Commit(epoch) => match self.commit(epoch, now_ns) {
                 Ok(()) => {
                     self.machine.durable(epoch);
@@ -204,6 +208,12 @@ impl Coordination {
         Ok(())
     }
 
+    /// Whether sources may have ended ahead of an epoch only because the job drains. It would hold what operators emit at the
+    /// end of the input, and whoever went on from it would read more. The flag is seen here if it was by a task that reports.
+    fn is_torn_by_the_end(&self) -> bool {
+        self.shared.is_draining() && self.running > 0
+    }
+
     /// Whether the store may take another epoch. One that it refuses would be refused for ever; unless what it builds on
     /// is lost: then the next one brings all pages. Of tasks that have finished nobody has them any more.
     fn may_go_on(&self, epoch: u64, failure: &Failure) -> bool {
@@ -219,10 +229,15 @@ impl Coordination {
     /// An epoch will not be: what tasks froze in it counts as changed again, prepared parts are kept (rule 2).
     fn give_up(&mut self, epoch: u64, reason: &str) {
         tracing::warn!(epoch, reason, "checkpoint given up");
+        self.answer(epoch, &Err(Unmade::GivenUp(format!("checkpoint {epoch} was given up: {reason}"))));
+        self.let_go(epoch, reason);
+    }
+
+    /// The same; whoever waits for it waits for the next.
+    fn let_go(&mut self, epoch: u64, reason: &str) {
         self.snapshots.clear();
         self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(reason.to_owned()));
         self.ledger.update(|status| status.given_up += 1);
-        self.answer(epoch, &Err(Unmade::GivenUp(format!("checkpoint {epoch} was given up: {reason}"))));
         self.shared.abort(epoch);
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Pushed<T> {
     ring: Option<Consumer<T>>,
     /// The handle's one split, at the task that reads it; its offset counts records.
     splits: Vec<SplitState>,
+    /// So many more slots are taken once the input is to end.
+    slots_left: usize,
     pipe: Box<dyn Pipe<T>>,
     meter: SourceMeter,
     hand: Hand<T>,
@@ -34,7 +36,8 @@ impl<T: Record> Pushed<T> {
         meter: SourceMeter,
         care: Option<Care>,
     ) -> Self {
-        Self { open, port, ring, splits, pipe, meter, hand: Hand::new(care) }
+        let slots_left = ring.as_ref().map_or(0, Consumer::slots);
+        Self { open, port, ring, splits, slots_left, pipe, meter, hand: Hand::new(care) }
     }
 
     /// The ring was empty: will more come?
@@ -64,7 +67,11 @@ impl<T: Record> Body for Pushed<T> {
     fn poll(&mut self, _: &Aligned, taken: &mut u64) -> Result<Took, Failed> {
         let Some(ring) = &mut self.ring else { return Ok(Took::Ended) };
         let split = &mut self.splits[0];
-        if let Polled::Records(mut records) = ring.poll() {
+        // Whoever pushes without a pause must not hold up the end: what lay in the ring when it was wanted is in so many slots.
+        let is_draining = self.meter.is_draining();
+        let is_enough = is_draining && self.slots_left == 0;
+        self.slots_left -= usize::from(is_draining && !is_enough);
+        if !is_enough && let Polled::Records(mut records) = ring.poll() {
             let count = records.len() as u64;
             self.meter.meter.read(count);
             split.offset += count;
@@ -72,19 +79,13 @@ impl<T: Record> Body for Pushed<T> {
             return Ok(Took::Records);
         }
         let number = split.offset;
-        if self.meter.is_draining() {
-            // The input ends behind what was pushed so far.
-            self.ring = None;
-            return Ok(Took::Ended);
+        if is_draining {
+            // Whoever pushes on finds nobody.
+            return self.coming(Coming::Ended, number);
         }
         // First what is coming, then the ring again: what was pushed before the handle was closed is in it.
         let closing = self.port.coming(number);
-        match ring.has_records() {
-            true => Ok(Took::Records),
-            // What had been taken from the program's hands is taken in; whoever pushes on finds nobody.
-            false if self.meter.is_draining() => self.coming(Coming::Ended, number),
-            false => self.coming(closing, number),
-        }
+        if ring.has_records() { Ok(Took::Records) } else { self.coming(closing, number) }
     }
 
     fn text(&self) -> Option<String> {

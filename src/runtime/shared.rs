@@ -91,6 +91,7 @@ impl Shared {
         next.meter.paced_from_records = self.meter.records();
         *next.meter.records.get_mut() = self.meter.records();
         *next.meter.first_record_ns.get_mut() = self.meter.first_record_ns.load(Ordering::Relaxed);
+        *next.meter.first_resident_bytes.get_mut() = self.meter.first_resident_bytes.load(Ordering::Relaxed);
         next
     }
 

@@ -58,7 +58,8 @@ const WITHOUT: &str = "none was asked for";
 impl Job {
     /// Ends the input here: sources read nothing more, everything flows through, operators emit what they emit at the end,
     /// and results are committed. The job is finished then: a start from its state folder finds nothing left to do. If that
-    /// takes longer than `deadline`, or fails, the job is stopped as it stands, and can go on from its last checkpoint.
+    /// takes longer than `deadline`, or fails, the job is stopped as it stands, and can go on from its last checkpoint: one from
+    /// before, for while it drains it makes none but the last.
     ///
     /// # Errors
     /// The job had failed, or failed while it drained: a restart does not follow then.

@@ -199,6 +199,7 @@ fn a_new_durable_epoch_ends_the_row() {
     let config = config(&folder).rate_per_s(30_000).restart(quick(1));
     let summary = draw(&trip, &calm, &out).start(config).unwrap().wait().unwrap();
     assert_eq!((trip.left(), summary.restarts), (0, 7));
+    assert!(summary.first_record.is_some() && summary.resident_bytes_at_first_record.is_some(), "{summary:?}");
     check(&out, "seven times");
     assert!(summary.checkpoints >= 7 && summary.records > COUNT, "{summary:?}");
 }

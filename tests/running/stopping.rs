@@ -208,3 +208,29 @@ fn a_commit_that_does_not_return_is_named_and_left_behind() {
     assert_eq!(stopped.late, ["the coordinator: in the commit of sink `out`"]);
     gate.open();
 }
+
+#[test]
+fn a_drain_that_was_cut_short_leaves_no_half_of_the_end() {
+    for stop_at in 0..80 {
+        let (folder, out) = (tempfile::tempdir().unwrap(), Memory::new());
+        let start = || {
+            let job_config = config(1).batch_len_max(10).checkpoints(on_demand(&folder));
+            draw(&out, 2000).into_local(job_config).unwrap()
+        };
+        let mut job = start();
+        (0..40).for_each(|_| assert_ne!(job.step().unwrap(), Progress::Done));
+        job.drain();
+        let mut asked = None;
+        for _ in 0..stop_at {
+            asked = asked.or_else(|| job.checkpoint().ok());
+            job.step().unwrap();
+        }
+        drop(job);
+        // Nobody drains this one: it reads all, unless the first one was finished.
+        let mut job = start();
+        let finished = job.step().unwrap() == Progress::Done;
+        job.run().unwrap();
+        assert_eq!(out.committed().len(), 7, "stopped at step {stop_at}: each sum is there once");
+        assert_eq!(counted(&out) == 2000, !finished, "stopped at step {stop_at}");
+    }
+}

@@ -5,14 +5,34 @@
 
 mod recipe;
 
-use recipe::Item;
+use recipe::{Ground, Item, Pass, Step};
+use snapring::connector::Memory;
+use snapring::runtime::StageConfig;
 use snapring::testing::{Fault, Seen, World, simulate};
+use std::sync::Arc;
 
 const SEEDS: u64 = 3000;
 
+impl Ground for World {
+    fn pass(&self) -> Pass {
+        let trip = self.trip();
+        Arc::new(move || trip.pass())
+    }
+    fn sink(&mut self, name: &str) -> Memory<Item> {
+        World::sink(self, name)
+    }
+    fn stage(&mut self, name: &str, stage: StageConfig) {
+        World::stage(self, name, stage);
+    }
+}
+
+fn steps(world: &World) -> Vec<Step> {
+    recipe::random(&mut world.random())
+}
+
 fn check(world: &World) {
-    let steps = recipe::of(world);
-    for (sink, expected) in recipe::sinks(&steps).iter().zip(recipe::compute(&steps)) {
+    let steps = steps(world);
+    for (sink, expected) in recipe::sinks(&steps).iter().zip(recipe::compute(&steps, recipe::sources(&steps))) {
         let mut committed = world.committed::<Item>(sink);
         committed.sort();
         assert!(
@@ -25,7 +45,7 @@ fn check(world: &World) {
 }
 
 fn run(seeds: impl IntoIterator<Item = u64>) -> Result<Seen, Fault> {
-    simulate(seeds, |world| recipe::draw(&recipe::of(world), world), check)
+    simulate(seeds, |world| recipe::draw(&steps(world), world), check)
 }
 
 #[test]

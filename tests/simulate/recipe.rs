@@ -1,13 +1,14 @@
 //! A random dataflow as a plain list of steps, which can be drawn and can be computed.
 
-use snapring::connector::Generate;
+use snapring::connector::{Generate, Memory};
 use snapring::dataflow::{Dataflow, Stream};
 use snapring::error::Failed;
 use snapring::operator::{Emit, Operator, Value};
 use snapring::record::Record;
 use snapring::runtime::StageConfig;
-use snapring::testing::{Random, World};
+use snapring::testing::Random;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What flows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Record)]
@@ -55,13 +56,40 @@ pub fn mix(value: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 32)
 }
 
-/// The recipe of a world.
-pub fn of(world: &World) -> Vec<Step> {
-    random(&mut world.random())
+/// User code that may fail when it passes.
+pub type Pass = Arc<dyn Fn() + Send + Sync>;
+
+/// Where a recipe is drawn.
+pub trait Ground {
+    fn pass(&self) -> Pass;
+    fn sink(&mut self, name: &str) -> Memory<Item>;
+    /// How an operator runs, at every start.
+    fn stage(&mut self, name: &str, stage: StageConfig);
+
+    /// A step that is a source.
+    fn source(&mut self, flow: &Dataflow, name: &str, step: &Step) -> Stream<Item> {
+        let &Step::Source { number, events, splits, keys } = step else { panic!("{step:?} is no source") };
+        let nth = before(&self.pass(), move |index| Item::nth(number, index, keys));
+        flow.source(name, Generate::new(events, splits, nth))
+    }
+
+    /// A step that is a sink.
+    fn end(&mut self, name: &str, stream: Stream<Item>) {
+        stream.sink(name, self.sink(name));
+    }
+}
+
+/// The same function, but that it may fail.
+pub fn before<T, U, F: Fn(T) -> U>(pass: &Pass, f: F) -> impl Fn(T) -> U + use<T, U, F> {
+    let pass = pass.clone();
+    move |value| {
+        pass();
+        f(value)
+    }
 }
 
 /// Sources, then random steps, until every stream has ended in a sink.
-fn random(random: &mut Random) -> Vec<Step> {
+pub fn random(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     let sources = random.between(1, 3);
     for number in 0..sources {
@@ -166,8 +194,8 @@ impl Operator for Groups {
 /// The number of tasks of a broadcast, in every run: what it makes of one record.
 const BROADCAST_TASKS: u32 = 3;
 
-fn broadcast(items: Stream<Item>, name: &str, world: &mut World) -> Stream<Item> {
-    world.stage(name, StageConfig::new().parallelism(BROADCAST_TASKS));
+fn broadcast(items: Stream<Item>, name: &str, ground: &mut impl Ground) -> Stream<Item> {
+    ground.stage(name, StageConfig::new().parallelism(BROADCAST_TASKS));
     items.broadcast(name)
 }
 
@@ -182,22 +210,21 @@ fn words(word: &str, ids: &[u64]) -> Item {
     Item { id: sum, key: ids.len() as u64, amount: 1, word: word.to_owned() }
 }
 
-/// Draws the recipe; results go to sinks of the world, and user code fails by its `trip`.
-pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
+/// Draws the recipe.
+pub fn draw(steps: &[Step], ground: &mut impl Ground) -> Dataflow {
     let flow = Dataflow::new("simulated");
     let mut open: Vec<Stream<Item>> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let name = format!("{at}");
         let mut take = || open.remove(0);
-        let (trip, other) = (world.trip(), world.trip());
+        let (pass, other) = (ground.pass(), ground.pass());
         let made = match *step {
-            Step::Source { number, events, splits, keys } => flow
-                .source(&name, Generate::new(events, splits, trip.before(move |index| Item::nth(number, index, keys)))),
-            Step::Map => take().map(trip.before(map)).stage(&name),
+            Step::Source { .. } => ground.source(&flow, &name, step),
+            Step::Map => take().map(before(&pass, map)).stage(&name),
             Step::Filter => take().filter(filter).stage(&name),
-            Step::FlatMap => take().flat_map(trip.before(flat_map)).stage(&name),
+            Step::FlatMap => take().flat_map(before(&pass, flat_map)).stage(&name),
             Step::Stage => take().stage(&name),
-            Step::Broadcast => broadcast(take(), &name, world),
+            Step::Broadcast => broadcast(take(), &name, ground),
             Step::Rebalance => take().rebalance(),
             Step::Split => {
                 let (left, right) = take().split(is_left);
@@ -220,7 +247,7 @@ pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
             }
             Step::Count => take()
                 .key_by(move |item| {
-                    trip.pass();
+                    pass();
                     item.key
                 })
                 .count(&name)
@@ -228,9 +255,9 @@ pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
                 .stage(&at.to_string().repeat(3)),
             Step::Fold => {
                 let folded = take().key_by(|item| item.key).fold(&name, (0u64, 0i64), move |(number, sum), item| {
-                    trip.pass();
+                    pass();
                     *number += 1;
-                    other.pass();
+                    other();
                     *sum += item.amount;
                 });
                 folded.map(|(key, (number, _))| counted(key, number)).stage(&format!("{at}-after"))
@@ -255,7 +282,7 @@ pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
                 folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
             }
             Step::Sink => {
-                take().sink(&name, world.sink(&name));
+                ground.end(&name, take());
                 continue;
             }
         };
@@ -264,8 +291,20 @@ pub fn draw(steps: &[Step], world: &mut World) -> Dataflow {
     flow
 }
 
-/// Computes the recipe plainly: for each sink, its records, sorted.
-pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
+/// What each source has.
+pub fn sources(steps: &[Step]) -> Vec<Vec<Item>> {
+    let source = |step: &Step| match *step {
+        Step::Source { number, events, keys, .. } => {
+            Some((0..events).map(|index| Item::nth(number, index, keys)).collect())
+        }
+        _ => None,
+    };
+    steps.iter().filter_map(source).collect()
+}
+
+/// Computes the recipe plainly, of what the sources gave: for each sink, its records, sorted.
+pub fn compute(steps: &[Step], sources: Vec<Vec<Item>>) -> Vec<Vec<Item>> {
+    let mut sources = sources.into_iter();
     let mut open: Vec<Vec<Item>> = Vec::new();
     let mut results = Vec::new();
     for step in steps {
@@ -280,9 +319,7 @@ pub fn compute(steps: &[Step]) -> Vec<Vec<Item>> {
             keys
         };
         let made = match *step {
-            Step::Source { number, events, keys, .. } => {
-                (0..events).map(|index| Item::nth(number, index, keys)).collect()
-            }
+            Step::Source { .. } => sources.next().expect("the records of each"),
             Step::Map => take().into_iter().map(map).collect(),
             Step::Filter => take().into_iter().filter(filter).collect(),
             Step::FlatMap => take().into_iter().flat_map(flat_map).collect(),
