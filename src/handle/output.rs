@@ -200,7 +200,8 @@ impl<T: Send> Output<T> {
         Received { record, epoch, may_repeat: epoch > self.durable_epoch() }
     }
 
-    /// Takes the next batch of results, if there is one: what one task has made at a time. Never waits.
+    /// Takes the next batch of results, if there is one: what one task has made at a time. Never waits. The batch borrows the
+    /// handle: drop it before you [`wait`](Output::wait), which does not compile within the `match` on it.
     ///
     /// # Errors
     /// [`OutputError`].
@@ -244,6 +245,10 @@ impl<T: Send> Output<T> {
 
     /// Waits until there may be results, or news; at most for `timeout`. Says whether there are.
     pub fn wait(&mut self, timeout: Duration) -> bool {
+        if self.lanes.is_empty() {
+            // That the job has begun is no news; what else it may be, the next poll says again.
+            let _ = self.turn_to_attempt();
+        }
         let (port, lanes, rest) = (&self.port, &self.lanes, &self.rest);
         self.sleeper.thread.until(timeout, || {
             !rest.is_empty() || lanes.iter().any(|lane| !lane.is_over && lane.ring.is_ready()) || port.has_news()

@@ -311,3 +311,17 @@ fn a_handle_that_is_dropped_holds_nobody_up() {
     task.outbox.drop_leftovers();
     assert!(task.outbox.flush());
 }
+
+#[test]
+fn that_a_job_has_begun_is_no_reason_to_end_a_wait() {
+    let (port, mut output) = output();
+    port.begin(0, Arc::default(), 1);
+    let mut task = Task::new(&port);
+    assert!(!output.wait(Duration::ZERO), "nothing to poll");
+    task.emit(1);
+    task.outbox.publish();
+    assert!(output.wait(Duration::ZERO));
+    assert_eq!(polled(&mut output), "(1/1) ");
+    port.outside.over(None);
+    assert!(output.wait(Duration::ZERO), "the end");
+}
