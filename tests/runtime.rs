@@ -174,6 +174,9 @@ fn what_is_drawn_or_configured_wrongly_is_said_before_anything_runs() {
     );
     has(message(&fine, config(0)), "at least 1");
     has(message(&fine, config(1).ring_capacity(0)), "ring_capacity");
+    has(message(&fine, config(1).ring_capacity(usize::MAX)), "ring_capacity must be between 1 and 65536");
+    has(message(&fine, config(1).batch_len_max(usize::MAX)), "batch_len_max must be between 1 and 1048576");
+    has(message(&fine, config(1).checkpoints(Checkpoints::on_demand().to(""))), "have no place");
     has(message(&fine, config(1).parallelism(0)), "parallelism");
     has(message(&fine, Config::new().cores([100_000])), "core 100000 is not allowed");
     has(message(&fine, config(1).stage("missing", StageConfig::new())), "`missing`");

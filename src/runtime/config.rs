@@ -9,6 +9,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Slots in a ring, at most.
+const RING_CAPACITY_MAX: usize = 1 << 16;
+/// Records in a batch, at most.
+const BATCH_LEN_MAX: usize = 1 << 20;
+
 /// How a job runs. What is not said has a default that suits one machine.
 #[derive(Debug)]
 #[must_use]
@@ -111,13 +116,13 @@ impl Config {
         self
     }
 
-    /// Slots (batches or marks) in each ring, at least 1. Default: 8.
+    /// Slots (batches or marks) in each ring, from 1 to 65,536. Default: 8.
     pub fn ring_capacity(mut self, slots: usize) -> Self {
         self.ring_capacity = slots;
         self
     }
 
-    /// Records in a batch, at least 1. Default: as many as fit 16 KiB.
+    /// Records in a batch, from 1 to 1,048,576. Default: as many as fit 16 KiB.
     pub fn batch_len_max(mut self, records: usize) -> Self {
         self.batch_len_max = Some(records);
         self
@@ -193,8 +198,13 @@ impl Config {
             Some(0) => Err(BuildError::Setting { what, must: "at least 1".to_owned(), is: "0".to_owned() }),
             _ => Ok(()),
         };
-        at_least_one("ring_capacity", Some(self.ring_capacity))?;
-        at_least_one("batch_len_max", self.batch_len_max)?;
+        // Above, the memory for rings would be asked for in one piece, and an allocation that fails ends the process.
+        let in_bounds = |what, is: usize, max: usize| match is {
+            1.. if is <= max => Ok(()),
+            _ => Err(BuildError::Setting { what, must: format!("between 1 and {max}"), is: is.to_string() }),
+        };
+        in_bounds("ring_capacity", self.ring_capacity, RING_CAPACITY_MAX)?;
+        in_bounds("batch_len_max", self.batch_len_max.unwrap_or(1), BATCH_LEN_MAX)?;
         at_least_one("rate_per_s", self.rate_per_s.map(|rate| rate as usize))?;
         at_least_one("unpinned_workers", self.workers)?;
         at_least_one("the number of cores", self.cores.as_ref().map(Vec::len))?;
@@ -206,7 +216,9 @@ impl Config {
         }
         if let Some(checkpoints) = &self.checkpoints {
             at_least_one("the checkpoint interval in ns", checkpoints.interval.map(|every| every.as_nanos() as usize))?;
-            if checkpoints.place.is_none() {
+            let is_nowhere =
+                |place: &StatePlace| matches!(place, StatePlace::Folder(path) if path.as_os_str().is_empty());
+            if checkpoints.place.as_ref().is_none_or(is_nowhere) {
                 return Err(BuildError::NoStateFolder);
             }
             if checkpoints.keep < 2 {
