@@ -25,6 +25,8 @@ fn object(job: &BuiltIn) -> Value {
 fn flags(job: &BuiltIn) -> Vec<String> {
     job.options
         .iter()
-        .map(|option| if *option == "inputs" { "--input".to_owned() } else { format!("--{option}") })
+        .map(
+            |option| if *option == "inputs" { "--input".to_owned() } else { format!("--{}", option.replace('_', "-")) },
+        )
         .collect()
 }

@@ -20,6 +20,7 @@ fn jobs_lists_the_jobs() {
     let names: Vec<&str> = listed.as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["wordcount", "routes", "keyed-count"]);
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
+    assert_eq!(listed[1]["options"].to_string(), r#"["--input","--bad-lines"]"#);
     assert_eq!(listed[2]["options"].to_string(), r#"["--keys","--events","--seed"]"#);
 }
 
