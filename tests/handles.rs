@@ -441,3 +441,23 @@ fn who_makes_room_wakes_who_waits_for_it() {
     job.wait().unwrap();
     assert!(took < Duration::from_millis(1_500), "{took:?}");
 }
+
+#[test]
+fn who_has_nothing_to_poll_holds_up_no_checkpoint() {
+    let state = tempfile::tempdir().unwrap();
+    let every = Checkpoints::every(Duration::from_millis(2)).to(state.path());
+    let (flow, mut input, mut output) = counting();
+    let job = flow.start(workers(1).ring_capacity(2).checkpoints(every)).unwrap();
+    input.push(1).unwrap();
+    assert_eq!(next(&mut output), Some((1, 1)));
+    let before = output.durable_epoch();
+    assert!(output.wait_durable(before + 20, Duration::from_secs(60)), "two slots are full of barriers");
+    input.push(1).unwrap();
+    let late = loop {
+        if let Some(result) = output.poll().unwrap() {
+            break result;
+        }
+    };
+    assert!(late.record == (1, 2) && late.epoch > before + 20, "{late:?}");
+    assert!(job.stop(Duration::from_secs(60)).unwrap().checkpoint.is_ok());
+}

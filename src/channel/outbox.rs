@@ -147,6 +147,12 @@ impl<T> Outbox<T> {
         self.lanes.iter().any(broken)
     }
 
+    /// Whether nothing waits but barriers, of which there is then one a lane.
+    pub fn has_barriers_only(&self) -> bool {
+        let is_barrier = |(_, mark): &(u64, Mark)| matches!(mark, Mark::Barrier(_));
+        self.waiting == 0 && self.lanes.iter().flat_map(|lane| &lane.marks).all(is_barrier)
+    }
+
     /// Whether all consumers have gone: nobody will ever read what is emitted here.
     pub fn is_forsaken(&self) -> bool {
         self.lanes.iter().all(|lane| lane.producer.is_closed())

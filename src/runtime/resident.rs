@@ -11,9 +11,8 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 mod tests {
     #[test]
     fn memory_in_use_counts() {
-        let before = super::resident_bytes().unwrap();
+        // Not by how much it grows: other tests of this process let go of memory meanwhile.
         let bytes = std::hint::black_box(vec![1_u8; 64 << 20]);
-        assert!(super::resident_bytes().unwrap() >= before + (32 << 20));
-        drop(bytes);
+        assert!(super::resident_bytes().unwrap() >= bytes.len() as u64);
     }
 }
