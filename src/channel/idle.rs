@@ -86,24 +86,24 @@ impl Idle {
     pub fn wait(&mut self) {
         let yields_from = if self.spins { SPIN_ROUNDS } else { 0 };
         let announces_at = yields_from + YIELD_ROUNDS;
-        self.round += 1;
         if self.wait == Wait::Spin {
             // Never more than a few: a longer pause would be what the next record waits for.
-            (0..SPINS).for_each(|_| std::hint::spin_loop());
-        } else if self.round <= yields_from {
+            self.round = 1;
+            return (0..SPINS).for_each(|_| std::hint::spin_loop());
+        }
+        self.round += 1;
+        if self.round <= yields_from {
             return (0..1 << self.round).for_each(|_| std::hint::spin_loop());
         }
-        match self.wait {
-            Wait::Spin => {}
-            Wait::Yield => thread::yield_now(),
-            Wait::Park if self.round <= announces_at => thread::yield_now(),
-            Wait::Park if self.round == announces_at + 1 => self.nap.announce(),
-            Wait::Park => {
+        if self.wait == Wait::Yield || self.round <= announces_at {
+            thread::yield_now();
+        } else {
+            if self.round > announces_at + 1 {
                 self.nap.sleep(self.park);
                 self.park = (self.park * 2).min(self.park_max);
-                // Announced again before the next look for work.
-                self.nap.announce();
             }
+            // Anew before each look for work.
+            self.nap.announce();
         }
         // It stays above every step of the ladder.
         self.round = self.round.min(announces_at + 2);

@@ -86,7 +86,7 @@ impl<T> Outbox<T> {
 
     /// Sends a mark down all lanes, behind what has been emitted. Open slots are published. A barrier takes the place of one
     /// that still waits with no record between them: an epoch begins only when the one before is closed, so nobody needs
-    /// both. (And no record comes between them in a task, which processes nothing while something waits.)
+    /// both.
     pub fn mark_all(&mut self, mark: Mark) {
         for lane in &mut self.lanes {
             self.waiting_marks -= lane.drop_overtaken(mark);
@@ -147,7 +147,7 @@ impl<T> Outbox<T> {
         self.lanes.iter().any(broken)
     }
 
-    /// Whether nothing waits but barriers, of which there is then one a lane.
+    /// Whether nothing waits but barriers: one a lane, for each takes the place of the one before.
     pub fn has_barriers_only(&self) -> bool {
         let is_barrier = |(_, mark): &(u64, Mark)| matches!(mark, Mark::Barrier(_));
         self.waiting == 0 && self.lanes.iter().flat_map(|lane| &lane.marks).all(is_barrier)

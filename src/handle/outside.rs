@@ -1,6 +1,6 @@
 //! What the world outside of a job sees of it, over all its attempts: how far it is durable, and how it ended.
 
-use crate::channel::{Nap, TaskNap, Waker, Wakers};
+use crate::channel::{Nap, Waker, Wakers};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -55,16 +55,22 @@ impl Outside {
 /// How whoever holds a handle waits: a thread, or a task of an executor.
 pub(super) struct Sleeper {
     pub(super) thread: Nap,
-    #[cfg_attr(not(feature = "futures"), allow(dead_code))]
-    pub(super) task: TaskNap,
+    #[cfg(feature = "futures")]
+    pub(super) task: crate::channel::TaskNap,
 }
 
 impl Sleeper {
     /// One that the job wakes.
     pub(super) fn at(outside: &Outside) -> Self {
-        let (thread, task) = (Nap::new(), TaskNap::default());
+        let sleeper = Self {
+            thread: Nap::new(),
+            #[cfg(feature = "futures")]
+            task: crate::channel::TaskNap::default(),
+        };
         let mut drawn = outside.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        drawn.extend([thread.waker(), task.waker()]);
-        Self { thread, task }
+        drawn.push(sleeper.thread.waker());
+        #[cfg(feature = "futures")]
+        drawn.push(sleeper.task.waker());
+        sleeper
     }
 }

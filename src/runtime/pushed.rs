@@ -8,7 +8,7 @@ use crate::channel::{Consumer, Polled};
 use crate::checkpoint::Aligned;
 use crate::error::{Cause, Failed};
 use crate::handle::{Coming, InputPort};
-use crate::operator::{Frozen, Link, Open, Pipe, SplitState, Stateful, Visit};
+use crate::operator::{Frozen, Link, Open, Pipe, SPLITS, SplitState, Stateful, Visit};
 use crate::record::Record;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ impl<T: Record> Stateful for Pushed<T> {
 
     fn freeze(&mut self, epoch: u64) -> Result<Frozen, Failed> {
         self.splits.iter().for_each(|split| self.port.froze(epoch, split.offset));
-        let entry = self.open.entry("splits", &Vec::<SplitState>::schema(), |root| self.splits.encode(root), None);
+        let entry = self.open.entry(SPLITS, &Vec::<SplitState>::schema(), |root| self.splits.encode(root), None);
         Ok(Frozen { entries: vec![entry], part: None })
     }
 
