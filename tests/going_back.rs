@@ -367,3 +367,32 @@ fn a_panic_as_the_job_is_made_is_an_error_with_a_name() {
         assert!(error.contains("operator `out`") && error.contains("panicked: boom"), "{at}: {error}");
     }
 }
+
+/// A store that has lost its newest epoch must not make the results of that one again beside those that are there.
+#[test]
+fn results_that_the_store_does_not_know_of_stop_the_start() {
+    let out = tempfile::tempdir().unwrap();
+    let lose_one = |job: &mut Local, disk: &SimDisk| {
+        (0..2).for_each(|_| drop(advance(job).unwrap()));
+        let before = disk.fork();
+        advance(job).unwrap();
+        before
+    };
+    let files = || Csv::exactly_once(out.path().join("out")).unwrap();
+    let memory = Memory::new();
+    let (first, second) = (SimDisk::new(), SimDisk::new());
+    let mut job = draw(files()).into_local(config(&first, None).unwrap()).unwrap();
+    let before = lose_one(&mut job, &first);
+    drop(job);
+    let error = draw(files()).into_local(config(&before, None).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("later epoch than 2") && error.contains("move these files away"), "{error}");
+
+    let mut job = draw(memory.clone()).into_local(config(&second, None).unwrap()).unwrap();
+    let before = lose_one(&mut job, &second);
+    drop(job);
+    let error = draw(memory.clone()).into_local(config(&before, None).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("does not have any more"), "{error}");
+    // The store that knows of them goes on.
+    draw(memory.clone()).into_local(config(&second, None).unwrap()).unwrap().run().unwrap();
+    assert_complete(memory.committed());
+}

@@ -464,3 +464,23 @@ fn who_has_nothing_to_poll_holds_up_no_checkpoint() {
     assert!(late.record == (1, 2) && late.epoch > before + 20, "{late:?}");
     assert!(job.stop(Duration::from_secs(60)).unwrap().checkpoint.is_ok());
 }
+
+#[test]
+fn a_push_wakes_a_worker_that_sleeps() {
+    // As above: by itself it would look after 10 ms in the middle.
+    let (flow, mut input, mut output) = counting();
+    let job = flow.start(workers(1)).unwrap();
+    let mut took: Vec<_> = (1..10)
+        .map(|count| {
+            std::thread::sleep(Duration::from_millis(60)); // fast asleep
+            let start = Instant::now();
+            input.push(1).unwrap();
+            assert_eq!(next(&mut output), Some((1, count)));
+            start.elapsed()
+        })
+        .collect();
+    took.sort();
+    input.close().unwrap();
+    job.wait().unwrap();
+    assert!(took[4] < Duration::from_millis(4), "{took:?}");
+}
