@@ -472,7 +472,7 @@ fn a_push_wakes_a_worker_that_sleeps() {
     let job = flow.start(workers(1)).unwrap();
     let mut took: Vec<_> = (1..10)
         .map(|count| {
-            std::thread::sleep(Duration::from_millis(60)); // fast asleep
+            std::thread::sleep(Duration::from_millis(70)); // fast asleep, and not about to look by itself
             let start = Instant::now();
             input.push(1).unwrap();
             assert_eq!(next(&mut output), Some((1, count)));
