@@ -36,3 +36,18 @@ impl Hydration {
         self.done = done;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_task_reads_a_page_every_so_many_batches_until_all_is_there() {
+        let due = |hydration: &mut Hydration| (0..160).filter(|_| hydration.is_due()).count();
+        let mut hydration = Hydration::new(true);
+        assert_eq!((due(&mut hydration), hydration.is_done()), (160 / BATCHES_A_PAGE as usize, false));
+        hydration.note(true);
+        assert_eq!((due(&mut hydration), hydration.is_done()), (0, true));
+        assert_eq!(due(&mut Hydration::new(false)), 0);
+    }
+}
