@@ -373,7 +373,9 @@ fn a_panic_as_the_job_is_made_is_an_error_with_a_name() {
 fn results_that_the_store_does_not_know_of_stop_the_start() {
     let out = tempfile::tempdir().unwrap();
     let lose_one = |job: &mut Local, disk: &SimDisk| {
-        (0..2).for_each(|_| drop(advance(job).unwrap()));
+        for _ in 0..2 {
+            advance(job).unwrap();
+        }
         let before = disk.fork();
         advance(job).unwrap();
         before
