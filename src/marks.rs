@@ -7,6 +7,8 @@ pub enum Mark {
     Barrier(u64),
     /// No record with an event time below this one follows (nanoseconds).
     Watermark(i64),
+    /// A round through a loop whose outside inputs have ended, by its number: is anything left in it?
+    Lap(u64),
     /// Nothing follows.
     End,
 }

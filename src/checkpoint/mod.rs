@@ -21,6 +21,8 @@
 
 mod aligned;
 mod coordinator;
+mod protocol;
 
 pub use aligned::{Aligned, Cut};
 pub use coordinator::{Action, Coordinator, Timing};
+pub use protocol::Protocol;

@@ -283,7 +283,7 @@ impl<T: Send> Output<T> {
             match lane.ring.poll() {
                 Polled::Mark(Mark::Barrier(epoch)) => lane.epoch = epoch + 1,
                 Polled::Mark(Mark::End) => lane.is_over = true,
-                Polled::Mark(Mark::Watermark(_)) | Polled::Empty | Polled::Records(_) => {}
+                Polled::Mark(Mark::Watermark(_) | Mark::Lap(_)) | Polled::Empty | Polled::Records(_) => {}
                 Polled::Closed | Polled::Poisoned => {
                     lane.left = self.port.left(lane.number).into();
                     lane.is_over = true;

@@ -236,7 +236,7 @@ impl Task {
                 }
             }
             // No operator tells the time of events yet.
-            Took::Mark(_, Mark::Watermark(_)) => {}
+            Took::Mark(_, Mark::Watermark(_) | Mark::Lap(_)) => {}
             Took::Ended => self.phase = Phase::Emitting,
             Took::Nothing => {
                 self.publish()?;

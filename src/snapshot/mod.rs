@@ -29,6 +29,7 @@
 //! 12. Earlier generations stay until the new one holds `keep` epochs by itself: a disk that failed once may do so
 //!     again, and then none of the epochs to go back to would be elsewhere.
 
+mod channels;
 mod codec;
 mod commit;
 mod earlier;
@@ -58,6 +59,7 @@ mod sums;
 mod tests;
 mod tree;
 
+pub use channels::{ChannelPart, REST, Side};
 pub use commit::CommitStats;
 pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
