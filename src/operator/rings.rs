@@ -161,8 +161,9 @@ impl<T: Record, R: SendTo<T>> Outgoing for Rings<T, R> {
     }
     fn cut(&mut self, through: Through) {
         let Self { outbox, kept, end, .. } = self;
+        let to_tasks = if end.one_to_one { end.tasks } else { outbox.lanes() as u32 };
         let mut keep = |lane: usize, records: u64, bytes: Vec<u8>| {
-            kept.push(ChannelPart { from: end.task, to: end.other(lane), records, bytes });
+            kept.push(ChannelPart { from: end.task, to: end.other(lane), to_tasks, records, bytes });
         };
         match through {
             Through::Barrier(epoch) => outbox.mark_all(Mark::Barrier(epoch)),

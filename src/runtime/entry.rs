@@ -108,7 +108,8 @@ impl<T: Record> Entry<T> {
         self.kept.clear();
         for (edge, batch) in &self.rest {
             if self.kept.last().is_none_or(|(of, _)| of != edge) {
-                let part = ChannelPart { from: REST, to: self.edges[*edge].task, records: 0, bytes: Vec::new() };
+                let EdgeEnd { task: to, tasks: to_tasks, .. } = self.edges[*edge];
+                let part = ChannelPart { from: REST, to, to_tasks, records: 0, bytes: Vec::new() };
                 self.kept.push((*edge, part));
             }
             let (_, part) = self.kept.last_mut().expect("just pushed, if there was none");
@@ -223,8 +224,8 @@ impl<T: Record> Body for Entry<T> {
     fn take_logs(&mut self) -> Vec<Kept> {
         let mut parts = std::mem::take(&mut self.kept);
         for input in &mut self.inputs {
-            let (edge, task) = (input.origin.edge, self.edges[input.origin.edge].task);
-            parts.extend(input.take_log(task).map(|part| (edge, part)));
+            let edge = input.origin.edge;
+            parts.extend(input.take_log(&self.edges[edge]).map(|part| (edge, part)));
         }
         let mut entries = Vec::new();
         for (number, edge) in self.edges.iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::channel::{Front, Records, Spill};
 use crate::checkpoint::{Drained, InputKind, Log, TaskCut};
 use crate::error::Failed;
 use crate::marks::Mark;
+use crate::operator::EdgeEnd;
 use crate::record::Record;
 use crate::snapshot::ChannelPart;
 
@@ -23,7 +24,7 @@ pub(crate) struct Origin {
     pub(crate) enters: bool,
 }
 
-pub(super) struct Input<T> {
+pub(crate) struct Input<T> {
     pub(super) origin: Origin,
     slots: Slots<T>,
     /// Of a back edge.
@@ -46,7 +47,7 @@ pub(super) enum Taken<'a, T> {
 
 impl<T: Record> Input<T> {
     /// `spill`: of a back edge, and only then.
-    pub(super) fn new(origin: Origin, slots: Slots<T>, spill: Option<Spill<T>>) -> Self {
+    pub(crate) fn new(origin: Origin, slots: Slots<T>, spill: Option<Spill<T>>) -> Self {
         debug_assert_eq!(origin.kind == InputKind::Back, spill.is_some());
         Self { origin, slots, spill }
     }
@@ -154,9 +155,10 @@ impl<T: Record> Input<T> {
         Ok(())
     }
 
-    /// What has been logged since the task froze, if anything; `to` is the task.
-    pub(super) fn take_log(&mut self, to: u32) -> Option<ChannelPart> {
+    /// What has been logged since the task froze, if anything; `end` is where the task is.
+    pub(super) fn take_log(&mut self, end: &EdgeEnd) -> Option<ChannelPart> {
         let (records, bytes) = self.slots.take_log();
-        (records > 0).then_some(ChannelPart { from: self.origin.from, to, records, bytes })
+        let (from, to, to_tasks) = (self.origin.from, end.task, end.tasks);
+        (records > 0).then_some(ChannelPart { from, to, to_tasks, records, bytes })
     }
 }
