@@ -5,6 +5,7 @@
 //! before all checks have passed.
 
 use super::back::{self, WayBack};
+use super::channels;
 use super::build::{self, Start};
 use super::drawing::{Drawing, SinkDrawn};
 use crate::checkpoint::{Coordinator, Timing};
@@ -17,7 +18,7 @@ use crate::runtime::{
     Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
     StatePlace, allowed_cores,
 };
-use crate::snapshot::{Durability, Restored, RestoredEntry, Store, StoreOptions};
+use crate::snapshot::{Durability, Restored, RestoredEntry, Side, Store, StoreOptions};
 use core_affinity::CoreId;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,7 +209,9 @@ fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreE
 /// Is it this job's, and does every state find its operator?
 fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Error> {
     let header = Header::read(&snapshot.header, &drawing.graph.name)?;
-    let kept: BTreeSet<&str> = snapshot.entries.iter().map(|entry| entry.operator.as_str()).collect();
+    channels::check(drawing, snapshot)?;
+    let of_operators = snapshot.entries.iter().filter(|entry| Side::of_state(&entry.state).is_none());
+    let kept: BTreeSet<&str> = of_operators.map(|entry| entry.operator.as_str()).collect();
     let operators = drawing.graph.operators().filter(|operator| operator.keeps != Keeps::Nothing);
     let drawn: BTreeSet<&str> = operators.map(|operator| operator.name.as_str()).collect();
     if kept == drawn {

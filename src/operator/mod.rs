@@ -31,7 +31,7 @@ pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, Tr
 pub(crate) use delivering::Delivering;
 pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
-pub(crate) use kept::{check_schema, value};
+pub(crate) use kept::{check_schema, decoded, value};
 pub(crate) use keyed_state::TABLE;
 pub(crate) use outgoing::{EdgeEnd, Outgoing, Through};
 pub(crate) use operating::{Open, Operate, Operating};
