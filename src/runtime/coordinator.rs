@@ -180,6 +180,7 @@ impl Coordination {
                 self.ledger.begin(epoch, now_ns);
                 self.shared.request(epoch);
             }
+            Action::TimeOut(_) | Action::Release(_) => unreachable!("the aligned protocol has neither"),
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
             Action::Commit(epoch) if self.is_torn_by_the_end() => {
                 self.machine.declined(epoch);

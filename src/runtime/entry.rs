@@ -3,7 +3,7 @@
 use super::careful::{Care, Hand};
 use super::task::{Body, Took};
 use crate::channel::{Inbox, Polled, Records};
-use crate::checkpoint::Aligned;
+use crate::checkpoint::TaskCut;
 use crate::error::Failed;
 use crate::operator::{Link, Pipe, Visit};
 use crate::record::Record;
@@ -25,7 +25,7 @@ impl<T: Record> Body for Entry<T> {
         self.inbox.inputs()
     }
 
-    fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed> {
+    fn poll(&mut self, cut: &TaskCut, taken: &mut u64) -> Result<Took, Failed> {
         let Some((input, polled)) = self.inbox.poll(|input| cut.polls(input)) else { return Ok(Took::Nothing) };
         match polled {
             Polled::Records(mut records) => {
@@ -38,7 +38,7 @@ impl<T: Record> Body for Entry<T> {
         }
     }
 
-    fn is_ready(&self, cut: &Aligned) -> bool {
+    fn is_ready(&self, cut: &TaskCut) -> bool {
         self.inbox.is_ready(|input| cut.polls(input))
     }
 

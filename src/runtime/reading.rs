@@ -4,7 +4,7 @@ use super::careful::{Care, Hand};
 use super::shared::Shared;
 use super::task::{Body, Took};
 use crate::channel::Records;
-use crate::checkpoint::Aligned;
+use crate::checkpoint::TaskCut;
 use crate::error::Failed;
 use crate::operator::{
     Frozen, Link, Open, Pipe, Read, Reader, SKIPPED, SPLITS, Skipped, Source, SplitSkipped, SplitState, Stateful,
@@ -106,7 +106,7 @@ impl<S: Source> Body for Reading<S> {
         0
     }
 
-    fn poll(&mut self, _: &Aligned, taken: &mut u64) -> Result<Took, Failed> {
+    fn poll(&mut self, _: &TaskCut, taken: &mut u64) -> Result<Took, Failed> {
         if self.meter.is_draining() {
             return Ok(Took::Ended);
         }

@@ -13,7 +13,7 @@ use super::gauges::{TaskGauge, TaskState};
 use super::hydration::Hydration;
 use super::panics::caught;
 use super::shared::Shared;
-use crate::checkpoint::{Aligned, Cut};
+use crate::checkpoint::{Cut, InputKind, Protocol, TaskCut};
 use crate::error::{Cause, Failed, Failure};
 use crate::marks::Mark;
 use crate::operator::{Link, Progress, Visit, take_left};
@@ -25,9 +25,9 @@ pub(crate) trait Body: Send {
     /// Number of inputs; a source has none.
     fn inputs(&self) -> usize;
     /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
-    fn poll(&mut self, cut: &Aligned, taken: &mut u64) -> Result<Took, Failed>;
+    fn poll(&mut self, cut: &TaskCut, taken: &mut u64) -> Result<Took, Failed>;
     /// Whether `poll` would take something, as far as that is known without trying.
-    fn is_ready(&self, _: &Aligned) -> bool {
+    fn is_ready(&self, _: &TaskCut) -> bool {
         true
     }
 
@@ -83,7 +83,7 @@ pub(crate) struct Task {
     /// Within its chain.
     index: u32,
     body: Box<dyn Body>,
-    cut: Aligned,
+    cut: TaskCut,
     phase: Phase,
     /// The last epoch in which it froze, if its outcome has not been acted on.
     undecided: Option<u64>,
@@ -105,7 +105,7 @@ impl Task {
         epoch: u64,
         hydrates: bool,
     ) -> Self {
-        let cut = Aligned::new(body.inputs(), epoch);
+        let cut = TaskCut::new(Protocol::Aligned, &vec![InputKind::Forward; body.inputs()], false, epoch);
         let (gauge, shown) = (Arc::<TaskGauge>::default(), TaskState::Idle);
         let (phase, hydration) = (Phase::Reading, Hydration::new(hydrates));
         gauge.show(shown);
