@@ -8,7 +8,7 @@ use super::back::{self, WayBack};
 use super::channels;
 use super::build::{self, Start};
 use super::drawing::{Drawing, SinkDrawn};
-use crate::checkpoint::{Coordinator, Timing};
+use crate::checkpoint::{Coordinator, Protocol, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
@@ -115,7 +115,8 @@ impl Make for Recipe {
         let finished = header.fields.finished;
         let (tasks, dials) = if finished { Default::default() } else { build::tasks(drawing, config, plan, &start)? };
         let now_ns = shared.meter.clock().now_ns();
-        let machine = Coordinator::new(plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
+        let machine =
+            Coordinator::new(Protocol::Aligned, plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
         let heard = kept.heard.take().expect("each attempt gives back what it hears with");
         let ledger = kept.ledger.clone();
         let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard, ledger);
@@ -198,6 +199,7 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
     Timing {
         interval_ns: checkpoints.and_then(|checkpoints| checkpoints.interval).map(ns),
         timeout_ns: checkpoints.map(|checkpoints| ns(checkpoints.timeout)),
+        unaligned_after_ns: None,
     }
 }
 

@@ -1,7 +1,7 @@
-//! A loop as its tasks share it: how full its heads are, how many rounds have been made since its outside inputs ended,
-//! and whether it has ended. The words are read once a step at most. When a loop has ended is decided in `checkpoint`.
+//! A loop as its tasks share it: how full its heads are, and which lap is under way since its outside inputs ended. The words
+//! are read once a step at most. When a loop has ended is decided in `checkpoint`.
 
-use crate::checkpoint::{LapCount, Round};
+use crate::checkpoint;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,21 +10,19 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Component {
     /// Heads that hold more than they should: outside inputs wait (protocols, rule 28).
     full_heads: CachePadded<AtomicU32>,
-    /// The lap under way, from 1; [`OVER`] once the loop has ended.
+    /// What heads go by: the lap under way, or that the loop has ended.
     lap: CachePadded<AtomicU64>,
-    count: Mutex<LapCount>,
+    laps: Mutex<checkpoint::Component>,
 }
-
-/// The loop has ended.
-const OVER: u64 = u64::MAX;
 
 impl Component {
     /// Of so many heads.
     pub(crate) fn new(heads: usize) -> Self {
+        let laps = checkpoint::Component::new(heads);
         Self {
             full_heads: CachePadded::new(AtomicU32::new(0)),
-            lap: CachePadded::new(AtomicU64::new(1)),
-            count: Mutex::new(LapCount::new(heads)),
+            lap: CachePadded::new(AtomicU64::new(laps.lap())),
+            laps: Mutex::new(laps),
         }
     }
 
@@ -43,28 +41,25 @@ impl Component {
         }
     }
 
-    /// The lap under way; none once the loop has ended.
+    /// The lap under way.
     #[inline]
-    pub(super) fn lap(&self) -> Option<u64> {
+    pub(super) fn lap(&self) -> u64 {
         // Acquire: the Release in `report`.
-        Some(self.lap.load(Ordering::Acquire)).filter(|lap| *lap != OVER)
+        self.lap.load(Ordering::Acquire)
     }
 
     /// Whether the loop has ended: nothing goes round any more.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        self.lap().is_none()
+        self.lap() == checkpoint::Component::ENDED
     }
 
     /// A head has seen a lap through. `dirty`: it has processed a record from within since it began that lap.
     pub(super) fn report(&self, lap: u64, dirty: bool) {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = match count.report(lap, dirty) {
-            Round::Waits => return,
-            Round::Next(lap) => lap,
-            Round::Over => OVER,
-        };
-        // Release: whoever sees the next lap sees what the heads did in the one before.
-        self.lap.store(next, Ordering::Release);
+        let mut laps = self.laps.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(next) = laps.report(lap, dirty) {
+            // Release: whoever sees the next lap sees what the heads did in the one before.
+            self.lap.store(next, Ordering::Release);
+        }
     }
 }

@@ -28,7 +28,6 @@ impl Task {
         if self.phase == Phase::Leaving || (is_empty && self.may_finish(shared)) {
             return Ok(());
         }
-        let was_paused = self.cut.is_paused();
         let cut = self.cut.requested(shared.requested());
         self.act(cut, shared, events)?;
         match self.protocol {
@@ -39,11 +38,6 @@ impl Task {
                     let through = Through::Overtaken(self.cut.frozen());
                     self.body.link().outgoing(&mut |edge| edge.cut(through));
                 }
-            }
-            Protocol::StopTheWorld if !was_paused && self.cut.is_paused() => {
-                // What is published now is in a ring when others save what is in it.
-                self.publish()?;
-                self.report(events, Event::Paused { task: self.number, epoch: shared.requested() });
             }
             Protocol::StopTheWorld => {
                 let cut = self.cut.released(shared.released());
@@ -56,7 +50,16 @@ impl Task {
 
     /// Freezes, if that is what is to be done.
     pub(super) fn act(&mut self, cut: Cut, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
-        let Cut::Freeze(epoch) = cut else { return Ok(()) };
+        let epoch = match cut {
+            Cut::Go => return Ok(()),
+            Cut::Pause(epoch) => {
+                // What is published now is in a ring when others save what is in it.
+                self.publish()?;
+                self.report(events, Event::Paused { task: self.number, epoch });
+                return Ok(());
+            }
+            Cut::Freeze(epoch) => epoch,
+        };
         self.abandon(events);
         let snapshot = self.freeze(epoch, shared)?;
         shared.note_cut();

@@ -85,14 +85,8 @@ impl<T: Record> Entry<T> {
 
     /// Looks at the cuts beside the rings, and logs what has come into them.
     fn look_beside(&mut self, cut: &mut TaskCut) -> Cut {
-        let overdue = Some(self.shared.timed_out()).filter(|epoch| *epoch > cut.frozen());
-        for (number, input) in self.inputs.iter_mut().enumerate() {
-            let mut beside = input.slots().look_beside(cut);
-            if let (Cut::Go, Some(epoch)) = (beside, overdue)
-                && input.slots().shows_barrier(epoch)
-            {
-                beside = cut.published(number, epoch);
-            }
+        for input in &mut self.inputs {
+            let beside = input.slots().look_beside(cut);
             if beside != Cut::Go {
                 return beside;
             }

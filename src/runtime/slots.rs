@@ -90,18 +90,6 @@ impl<T: Record> Slots<T> {
         }
     }
 
-    /// Whether the barrier of an epoch is among the slots that are there.
-    pub(super) fn shows_barrier(&self, epoch: u64) -> bool {
-        let mut position = self.ring.position();
-        while let Some(slot) = self.ring.peek(position) {
-            if matches!(slot, Peeked::Mark(Mark::Barrier(barrier)) if barrier == epoch) {
-                return true;
-            }
-            position = position.wrapping_add(1);
-        }
-        false
-    }
-
     /// Logs the slot that is taken next, unless that has been done.
     #[cold]
     fn log_next(&mut self, cut: &mut TaskCut) {

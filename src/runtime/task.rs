@@ -158,7 +158,7 @@ impl Task {
         let TaskPlace { number, name, index } = place;
         let TaskRules { protocol, initiates, epoch, component } = rules;
         let cut = TaskCut::new(protocol, &body.inputs(), initiates, epoch);
-        let rounds = component.map(|component| Rounds::new(component, &body.inputs(), body.inside()));
+        let rounds = component.map(|component| Rounds::new(component, &body.inputs(), &body.inside()));
         let (gauge, shown) = (Arc::<TaskGauge>::default(), TaskState::Idle);
         let (phase, hydration) = (Phase::Reading, Hydration::new(hydrates));
         gauge.show(shown);
@@ -317,15 +317,19 @@ impl Task {
             Mark::End => {
                 let cut = self.cut.ended(input);
                 self.act(cut, shared, events)?;
-                let lap = self.rounds.as_mut().and_then(|rounds| rounds.ended(input));
-                self.send_lap(lap);
+                if let Some(rounds) = &mut self.rounds {
+                    rounds.ended(input);
+                    self.send_laps(false);
+                }
                 if self.cut.all_ended() {
                     self.phase = Phase::Emitting;
                 }
             }
             Mark::Lap(lap) => {
-                let lap = self.rounds.as_mut().and_then(|rounds| rounds.marker(input, lap));
-                self.send_lap(lap);
+                if let Some(rounds) = &mut self.rounds {
+                    rounds.marker(input, lap);
+                    self.send_laps(false);
+                }
             }
             // No operator tells the time of events yet.
             Mark::Watermark(_) => {}
@@ -337,16 +341,8 @@ impl Task {
     fn rest(&mut self) -> Result<Progress, Failed> {
         self.publish()?;
         self.show(if self.cut.is_aligning() { TaskState::BlockedByAlignment } else { TaskState::Idle });
-        if let Some(rounds) = &mut self.rounds {
-            if rounds.is_over() {
-                self.phase = Phase::Emitting;
-                return Ok(Progress::Made);
-            }
-            let lap = rounds.idle();
-            if lap.is_some() {
-                self.send_lap(lap);
-                return Ok(Progress::Made);
-            }
+        if self.rounds.is_some() && self.go_round() {
+            return Ok(Progress::Made);
         }
         if self.hydration.is_done() {
             return Ok(Progress::None);
@@ -355,11 +351,23 @@ impl Task {
         Ok(Progress::Made)
     }
 
-    /// Sends the marker of a lap to whatever is behind in the same loop.
-    fn send_lap(&mut self, lap: Option<u64>) {
-        if let Some(lap) = lap {
-            self.body.link().outgoing(&mut |edge| edge.mark_inside(Mark::Lap(lap)));
+    /// With nothing to do, a head begins the lap that is due, or ends with its loop. Whether it did.
+    fn go_round(&mut self) -> bool {
+        if self.rounds.as_ref().is_some_and(Rounds::is_over) {
+            self.phase = Phase::Emitting;
+            return true;
         }
+        self.send_laps(true)
+    }
+
+    /// Sends the markers that are due to whatever is behind in the same loop. Whether any was.
+    fn send_laps(&mut self, is_quiet: bool) -> bool {
+        let mut sent = false;
+        while let Some(lap) = self.rounds.as_mut().and_then(|rounds| rounds.next(is_quiet)) {
+            self.body.link().outgoing(&mut |edge| edge.mark_inside(Mark::Lap(lap)));
+            sent = true;
+        }
+        sent
     }
 
     /// Reads a page of each state ahead of its need.
