@@ -22,7 +22,9 @@
 mod aligned;
 mod coordinator;
 mod protocol;
+mod reach;
 
 pub use aligned::{Aligned, Cut};
 pub use coordinator::{Action, Coordinator, Timing};
 pub use protocol::Protocol;
+pub use reach::Reach;

@@ -46,7 +46,14 @@ impl Recipe {
         let plan = graph::plan(&drawn.graph, &settings(&config, &numbers)?)?;
         drawn.outside.started();
         drop(drawn);
-        Ok(Self { drawing: drawing.take(), config, plan, cores })
+        let mut drawing = drawing.take();
+        drawing.graph.name_edges();
+        Ok(Self { drawing, config, plan, cores })
+    }
+
+    #[cfg(test)]
+    pub(super) fn graph(&self) -> &graph::Graph {
+        &self.drawing.graph
     }
 
     /// Opens the store, or takes the one that was given; none for a job without checkpoints.

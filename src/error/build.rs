@@ -45,6 +45,30 @@ pub enum BuildError {
         /// The operator.
         operator: String,
     },
+    /// A feedback that nothing comes back by.
+    #[error("feedback `{name}` ({place}) is left open: close it with what is to come round, `.close(stream)`")]
+    OpenFeedback {
+        /// The feedback.
+        name: String,
+        /// Where it is drawn.
+        place: String,
+    },
+    /// A feedback that makes no loop.
+    #[error(
+        "feedback `{name}` ({place}) never comes back: it is closed with a stream that does not come from its own. Close it with one that does; `merge` joins streams without a loop"
+    )]
+    NoLoop {
+        /// The feedback.
+        name: String,
+        /// Where it is drawn.
+        place: String,
+    },
+    /// A loop that no feedback has declared.
+    #[error("a loop leads through {chains}, and no edge of it is a feedback: open it with `.feedback(…)`")]
+    UndeclaredLoop {
+        /// The chains that it leads through.
+        chains: String,
+    },
     /// A number that makes no sense.
     #[error("{what} must be {must}, not {is}")]
     Setting {

@@ -35,7 +35,7 @@ pub(crate) use keyed_state::TABLE;
 pub(crate) use operating::{Open, Operate, Operating};
 pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
 pub(crate) use process::Process;
-pub(crate) use rings::{ByKey, InTurn, Rings, SendTo, ToAll};
+pub(crate) use rings::{ByKey, InTurn, Lane, Rings, SendTo, ToAll};
 pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
 pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
 pub(crate) use writing::Writing;
