@@ -145,7 +145,9 @@ fn run(graph: Graph, variant: Option<(Protocol, bool)>, scale: u64) -> (Duration
 }
 
 fn percentile_ms(sorted_ns: &[u64], percent: usize) -> f64 {
-    sorted_ns.get((sorted_ns.len() * percent / 100).min(sorted_ns.len().saturating_sub(1))).map_or(f64::NAN, |ns| *ns as f64 / 1e6)
+    sorted_ns
+        .get((sorted_ns.len() * percent / 100).min(sorted_ns.len().saturating_sub(1)))
+        .map_or(f64::NAN, |ns| *ns as f64 / 1e6)
 }
 
 fn sorted(checkpoints: &[CheckpointMetrics], what: impl Fn(&CheckpointMetrics) -> Option<u64>) -> Vec<u64> {
@@ -166,7 +168,10 @@ fn table(name: &str, graph: Graph, runs: usize, scale: u64) {
     }
     let none = median(times[0].clone()).as_secs_f64();
     println!("{name}: {} records, {none:.2} s without checkpoints", graph.events(scale));
-    println!("  {:<24} {:>7} {:>5} {:>19} {:>19} {:>10} {:>10}", "", "x none", "made", "cut p50 / p99 ms", "complete p50 / p99", "state kB", "channels kB");
+    println!(
+        "  {:<24} {:>7} {:>5} {:>19} {:>19} {:>10} {:>10}",
+        "", "x none", "made", "cut p50 / p99 ms", "complete p50 / p99", "state kB", "channels kB"
+    );
     for ((name, _), (times, made)) in VARIANTS.iter().zip(times.into_iter().zip(checkpoints)).skip(1) {
         let (cut, complete) = (sorted(&made, |one| one.cut_ns), sorted(&made, |one| one.complete_ns));
         let (channels, all) = (sorted(&made, |one| Some(one.channel_bytes)), sorted(&made, |one| Some(one.bytes)));

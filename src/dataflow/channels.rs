@@ -60,7 +60,11 @@ impl Build<'_> {
             }
             for _ in 0..part.records {
                 let record = T::decode(&mut input).map_err(|error| self.damaged(&name, &error.to_string()))?;
-                let to = if part.to_tasks == tasks { Some(part.to) } else { lane(&record, tasks) };
+                let to = if part.to_tasks == tasks {
+                    Some(part.to)
+                } else {
+                    lane.lane(&record, tasks as usize).map(|lane| lane as u32)
+                };
                 let Some(to) = to else {
                     let epoch = self.start.epoch;
                     return Err(RestoreError::Broadcast { epoch, edge: name, then: part.to_tasks, now: tasks }.into());

@@ -5,10 +5,10 @@
 //! before all checks have passed.
 
 use super::back::{self, WayBack};
-use super::channels;
 use super::build::{self, Start};
+use super::channels;
 use super::drawing::{Drawing, SinkDrawn};
-use crate::checkpoint::{Coordinator, Protocol, Timing};
+use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
@@ -47,7 +47,14 @@ impl Recipe {
         let plan = graph::plan(&drawn.graph, &settings(&config, &numbers)?)?;
         drawn.outside.started();
         drop(drawn);
-        Ok(Self { drawing: drawing.take(), config, plan, cores })
+        let mut drawing = drawing.take();
+        drawing.graph.name_edges();
+        Ok(Self { drawing, config, plan, cores })
+    }
+
+    #[cfg(test)]
+    pub(super) fn graph(&self) -> &graph::Graph {
+        &self.drawing.graph
     }
 
     /// Opens the store, or takes the one that was given; none for a job without checkpoints.
@@ -116,10 +123,11 @@ impl Make for Recipe {
         let (tasks, dials) = if finished { Default::default() } else { build::tasks(drawing, config, plan, &start)? };
         let now_ns = shared.meter.clock().now_ns();
         let machine =
-            Coordinator::new(Protocol::Aligned, plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
+            Coordinator::new(config.protocol(), plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
         let heard = kept.heard.take().expect("each attempt gives back what it hears with");
         let ledger = kept.ledger.clone();
-        let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard, ledger);
+        let (store, protocol) = (kept.store.take(), config.protocol());
+        let coordination = Coordination::new(shared.clone(), machine, store, header, protocol, sinks, heard, ledger);
         let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
         Ok(Made { shared, tasks, dials, coordination, cores: cores.clone(), restored, finished })
     }
@@ -170,9 +178,10 @@ fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
     drawing.graph.validate()?;
     build::check_ports(drawing)?;
     config.validate()?;
-    match drawing.sinks.iter().find(|sink| sink.exactly_once && config.checkpoints.is_none()) {
-        Some(sink) => Err(BuildError::NeedsCheckpoints { operator: sink.name.to_string() }),
-        None => Ok(()),
+    match drawing.sinks.iter().find(|sink| sink.exactly_once).map(|sink| sink.name.to_string()) {
+        Some(operator) if config.checkpoints.is_none() => Err(BuildError::NeedsCheckpoints { operator }),
+        Some(operator) if !config.protocol().is_exact() => Err(BuildError::NeedsExactProtocol { operator }),
+        _ => Ok(()),
     }
 }
 
@@ -199,7 +208,7 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
     Timing {
         interval_ns: checkpoints.and_then(|checkpoints| checkpoints.interval).map(ns),
         timeout_ns: checkpoints.map(|checkpoints| ns(checkpoints.timeout)),
-        unaligned_after_ns: None,
+        unaligned_after_ns: checkpoints.map(|checkpoints| ns(checkpoints.unaligned_after)),
     }
 }
 

@@ -9,8 +9,14 @@ use crate::marks::Mark;
 use crate::record::Record;
 use crate::snapshot::{ChannelPart, Entry, Side};
 
+/// Tells which of several lanes a record goes down.
+pub(crate) trait Lane<T>: Send {
+    /// Its lane; none: it goes down all of them.
+    fn lane(&mut self, record: &T, lanes: usize) -> Option<usize>;
+}
+
 /// Sends a record down one lane, or several.
-pub(crate) trait SendTo<T>: Send {
+pub(crate) trait SendTo<T>: Lane<T> {
     fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed>;
     /// Partial batches have gone: a good moment to turn to another lane.
     fn turn(&mut self) {}
@@ -21,7 +27,7 @@ pub(crate) struct ByKey<F>(pub(crate) F);
 
 impl<F> ByKey<F> {
     #[inline]
-    fn lane<T>(&mut self, record: &T, lanes: usize) -> usize
+    fn pick<T>(&mut self, record: &T, lanes: usize) -> usize
     where
         F: FnMut(&T) -> u64,
     {
@@ -29,10 +35,16 @@ impl<F> ByKey<F> {
     }
 }
 
+impl<T, F: FnMut(&T) -> u64 + Send> Lane<T> for ByKey<F> {
+    fn lane(&mut self, record: &T, lanes: usize) -> Option<usize> {
+        Some(self.pick(record, lanes))
+    }
+}
+
 impl<T, F: FnMut(&T) -> u64 + Send> SendTo<T> for ByKey<F> {
     #[inline]
     fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed> {
-        let lane = self.lane(&record, outbox.lanes());
+        let lane = self.pick(&record, outbox.lanes());
         outbox.emit(lane, record)
     }
 }
@@ -51,7 +63,7 @@ impl InTurn {
     }
 
     #[inline]
-    fn lane(&mut self, lanes: usize) -> usize {
+    fn pick(&mut self, lanes: usize) -> usize {
         if lanes == 1 {
             return 0;
         }
@@ -68,10 +80,16 @@ impl InTurn {
     }
 }
 
+impl<T> Lane<T> for InTurn {
+    fn lane(&mut self, _: &T, lanes: usize) -> Option<usize> {
+        Some(self.pick(lanes))
+    }
+}
+
 impl<T> SendTo<T> for InTurn {
     #[inline]
     fn send(&mut self, record: T, outbox: &mut Outbox<T>) -> Result<(), Failed> {
-        let lane = self.lane(outbox.lanes());
+        let lane = self.pick(outbox.lanes());
         outbox.emit(lane, record)
     }
     fn turn(&mut self) {
@@ -81,6 +99,12 @@ impl<T> SendTo<T> for InTurn {
 
 /// Every lane.
 pub(crate) struct ToAll;
+
+impl<T> Lane<T> for ToAll {
+    fn lane(&mut self, _: &T, _: usize) -> Option<usize> {
+        None
+    }
+}
 
 impl<T: Clone> SendTo<T> for ToAll {
     #[inline]
@@ -189,18 +213,28 @@ mod tests {
     #[test]
     fn in_turn_gives_each_lane_a_batch() {
         let mut route = InTurn::new(1, 2);
-        let mut lanes = |count| (0..count).map(|_| route.lane(3)).collect::<Vec<_>>();
+        let mut lanes = |count| (0..count).map(|_| route.pick(3)).collect::<Vec<_>>();
         assert_eq!(lanes(7), [1, 1, 2, 2, 0, 0, 1]);
         SendTo::<()>::turn(&mut route);
-        assert_eq!((route.lane(3), route.lane(1)), (2, 0), "a batch that has gone is not filled up");
+        assert_eq!((route.pick(3), route.pick(1)), (2, 0), "a batch that has gone is not filled up");
     }
 
     #[test]
     fn by_key_goes_to_the_task_that_owns_the_hash() {
         let mut route = ByKey(|hash: &u64| *hash);
         for hash in (0..64).map(|number: u64| number << 58 | number) {
-            let lane = route.lane(&hash, 5) as u32;
+            let lane = route.pick(&hash, 5) as u32;
             assert!(crate::state::range_of(lane, 5).contains(hash), "{hash:x}");
         }
+    }
+
+    #[test]
+    fn a_record_is_told_its_lane_as_it_would_be_sent() {
+        let mut by_key = ByKey(|hash: &u64| *hash);
+        let mut lanes = |hash: u64| Lane::lane(&mut by_key, &hash, 4);
+        assert_eq!((lanes(0), lanes(u64::MAX)), (Some(0), Some(3)));
+        let mut in_turn = InTurn::new(0, 1);
+        assert_eq!([(); 3].map(|()| in_turn.lane(&(), 2)), [Some(0), Some(1), Some(0)]);
+        assert_eq!(ToAll.lane(&(), 2), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The output into a sink's writer.
 
-use super::pipe::{Frozen, Link, Output, Stateful, Visit};
 use super::outgoing::VisitOutgoing;
+use super::pipe::{Frozen, Link, Output, Stateful, Visit};
 use super::stage::blamed;
 use super::{Emit, Progress, Writer};
 use crate::error::Failed;

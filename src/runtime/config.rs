@@ -1,7 +1,7 @@
 //! How a job runs: cores, parallelism, rings, checkpoints.
 
-use super::restart::Restart;
 use super::protocol::Initiators;
+use super::restart::Restart;
 use crate::channel::Wait;
 use crate::checkpoint::Protocol;
 use crate::clock::Clock;
@@ -203,6 +203,11 @@ impl Config {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
+    }
+
+    /// How the tasks agree on a cut, if they do.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.checkpoints.as_ref().map_or(Protocol::default(), |checkpoints| checkpoints.protocol)
     }
 
     /// Checks the numbers that the graph's layout does not check.

@@ -278,9 +278,8 @@ fn draw_shared(items: Stream<Item>, name: &str, pass: &Pass) -> Stream<Item> {
     let (inner, items) = items.feedback::<Item>(&format!("{name}-inner"));
     let passed = items.map(before(pass, |item| unwind(item, '+'))).key_by(|item| item.key);
     let passed = passed.process(&format!("{name}-in"), Passing);
-    let [done, odd, even] = passed.split_by(|item| {
-        if is_wound(item, '+') { 1 + usize::from(item.key % 2 == 0) } else { 0 }
-    });
+    let [done, odd, even] =
+        passed.split_by(|item| if is_wound(item, '+') { 1 + usize::from(item.key % 2 == 0) } else { 0 });
     inner.close(odd);
     outer.close(even);
     done
