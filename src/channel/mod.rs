@@ -1,6 +1,7 @@
 //! How two tasks hand each other records: a ring of slots with one producer and one consumer ([`ring()`]), a task's
-//! outputs ([`Outbox`]) and inputs ([`Inbox`]), and how a worker waits ([`Idle`]). It knows nothing of tasks,
-//! checkpoints or state: a barrier is to it one more [`Mark`](crate::marks::Mark) that keeps its place.
+//! outputs ([`Outbox`]) and inputs ([`Inbox`]), what waits between a ring and a task ([`Spill`]), and how a worker waits
+//! ([`Idle`]). It knows nothing of tasks, checkpoints or state: a barrier is to it one more
+//! [`Mark`](crate::marks::Mark) that keeps its place.
 //!
 //! # Rules
 //!
@@ -46,6 +47,7 @@ mod ring_consumer;
 mod ring_producer;
 mod ring_records;
 mod slot;
+mod spill;
 
 #[cfg(all(test, snapring_loom))]
 mod loom_tests;
@@ -61,6 +63,7 @@ pub use ring::ring;
 pub use ring_consumer::{Consumer, Peeked, Polled};
 pub use ring_producer::Producer;
 pub use ring_records::Records;
+pub use spill::{Front, Spill, SpillLimits};
 
 /// The bytes of records that a slot holds if no batch length is asked for.
 const SLOT_BYTES: usize = 16 * 1024;
