@@ -34,7 +34,7 @@ pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
 pub(crate) use kept::{check_schema, decoded, value};
 pub(crate) use keyed_state::TABLE;
 pub(crate) use operating::{Open, Operate, Operating};
-pub(crate) use outgoing::{EdgeEnd, Outgoing, Through};
+pub(crate) use outgoing::{EdgeEnd, Through};
 pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
 pub(crate) use process::Process;
 pub(crate) use rings::{ByKey, InTurn, Lane, Rings, SendTo, ToAll};

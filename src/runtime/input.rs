@@ -84,16 +84,16 @@ impl<T: Record> Input<T> {
     #[inline]
     pub(super) fn take(&mut self, cut: &mut TaskCut) -> Result<Taken<'_, T>, Failed> {
         let Self { slots, spill, .. } = self;
-        if let Some(spill) = spill.as_mut().filter(|spill| !spill.is_empty()) {
-            return match spill.front() {
-                Some(Front::Records) => Ok(Taken::Records(spill.take()?)),
-                _ => Ok(Taken::Mark(spill.take_mark())),
-            };
+        let number = slots.number();
+        match spill.as_ref().and_then(Spill::front) {
+            Some(Front::Records) => return Ok(Taken::Records(spill.as_mut().expect("it has a front").take()?)),
+            Some(Front::Mark(_)) => return Ok(Taken::Mark(spill.as_mut().expect("it has a front").take_mark())),
+            None => {}
         }
         Ok(match (slots.take(cut), spill) {
             (Slot::Records(records), _) => Taken::Records(records),
             (Slot::Mark(mark), None) => Taken::Mark(mark),
-            (Slot::Mark(mark), Some(spill)) => Self::put_aside(mark, slots.number(), spill, cut),
+            (Slot::Mark(mark), Some(spill)) => Self::put_aside(mark, number, spill, cut),
             (Slot::Freeze(epoch), _) => Taken::Freeze(epoch),
             (Slot::Nothing, _) => Taken::Nothing,
             (Slot::Broken, _) => Taken::Broken,
@@ -104,11 +104,12 @@ impl<T: Record> Input<T> {
     /// at it. Says at last what stopped it.
     pub(super) fn drain(&mut self, cut: &mut TaskCut) -> Result<Taken<'static, T>, Failed> {
         let Self { slots, spill: Some(spill), .. } = self else { return Ok(Taken::Nothing) };
+        let number = slots.number();
         let mut drained = Taken::Nothing;
         for _ in 0..slots.capacity() {
             match slots.take(cut) {
                 Slot::Records(mut records) => spill.push(&mut records)?,
-                Slot::Mark(mark) => match Self::put_aside(mark, slots.number(), spill, cut) {
+                Slot::Mark(mark) => match Self::put_aside(mark, number, spill, cut) {
                     Taken::Aside => {}
                     freeze => return Ok(freeze),
                 },

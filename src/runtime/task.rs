@@ -18,7 +18,7 @@ use super::panics::caught;
 use super::rounds::Rounds;
 use super::shared::Shared;
 use crate::checkpoint::{Cut, InputKind, Protocol, TaskCut};
-use crate::error::{Cause, Failed, Failure};
+use crate::error::{Failed, Failure};
 use crate::marks::Mark;
 use crate::operator::{Link, Progress, Visit, take_left};
 use crate::snapshot::Entry;

@@ -55,7 +55,7 @@ fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
         SinkState { name: "out".into(), exactly_once: true, committer: Box::new(committer), uncommitted: Vec::new() };
     let (events, heard) = channel();
     let coordination =
-        Coordination::new(shared, machine, Some(store), Header::fresh("job"), vec![sink], heard, Arc::default());
+        Coordination::new(shared, machine, Some(store), Header::fresh("job"), Protocol::Aligned, vec![sink], heard, Arc::default());
     (coordination, events, disk, log)
 }
 
