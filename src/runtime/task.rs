@@ -43,9 +43,9 @@ pub(crate) trait Body: Send {
     fn is_ready(&self, _: &TaskCut) -> bool {
         true
     }
-    /// The task takes in nothing more: whether all its inputs have ended. Records that still come are an error.
-    fn absorb(&mut self, _: &mut TaskCut) -> Result<bool, Failed> {
-        Ok(true)
+    /// The task takes in nothing more, but marks; records that still come are an error. `is_cut`: it still takes part in epochs.
+    fn absorb(&mut self, _: &mut TaskCut, _is_cut: bool) -> Result<Cut, Failed> {
+        Ok(Cut::Go)
     }
     /// The task has frozen: begins the logs of its inputs.
     fn begin_logs(&mut self, _: &mut TaskCut) -> Result<(), Failed> {
@@ -181,6 +181,7 @@ impl Task {
         }
     }
 
+    pub(crate) fn dbg(&self) { eprintln!("{} {} {:?} pending {:?} {:?} rounds {:?}", self.name, self.index, self.phase, self.pending.as_ref().map(|p| p.0), self.cut, self.rounds.as_ref().map(|r| r.dbg())); }
     /// Over the whole job.
     pub(crate) fn number(&self) -> u32 {
         self.number
@@ -241,13 +242,14 @@ impl Task {
             return Ok(Progress::None);
         }
         let is_flushed = self.body.link().flush();
-        let is_alone = if self.phase == Phase::Reading {
-            let cut = self.body.attend(&mut self.cut, !is_flushed)?;
-            self.act(cut, shared, events)?;
-            true
-        } else {
-            self.body.absorb(&mut self.cut)?
+        let cut = match self.phase {
+            Phase::Reading => self.body.attend(&mut self.cut, !is_flushed)?,
+            phase => self.body.absorb(&mut self.cut, phase != Phase::Leaving)?,
         };
+        // Once it has handed in its final snapshot, that stands for it.
+        if self.phase != Phase::Leaving {
+            self.act(cut, shared, events)?;
+        }
         self.hand_in(events);
         if !is_flushed {
             if self.phase != Phase::Leaving {
@@ -268,7 +270,7 @@ impl Task {
                 Ok(Progress::Made)
             }
             Phase::Finishing => self.finish(shared, events),
-            Phase::Leaving => Ok(if is_alone { Progress::Done } else { Progress::None }),
+            Phase::Leaving => Ok(if self.cut.all_ended() { Progress::Done } else { Progress::None }),
         }
     }
 
