@@ -54,7 +54,10 @@ fn a_loop_is_shown_in_words_in_dot_and_in_json() {
     }
     assert_eq!(run(["run", "transfers", "--graph=words"]).ok().stdout, text);
     let dot = run(["run", "--graph=dot", "tokens", "--operators", "1"]).ok().stdout;
-    assert!(dot.starts_with("digraph \"tokens\" {") && dot.contains("c1 -> c1") && dot.contains("style=dashed"), "{dot}");
+    assert!(
+        dot.starts_with("digraph \"tokens\" {") && dot.contains("c1 -> c1") && dot.contains("style=dashed"),
+        "{dot}"
+    );
     let graph = object(&run(["run", "tokens", "--operators=3", "--graph", "--json"]).ok().stdout);
     let found = &graph["components"][0];
     assert_eq!(found["chains"].to_string(), r#"["operator-1","operator-2","operator-3"]"#);
