@@ -4,12 +4,12 @@ use super::build::Build;
 use super::drawing::{Drawing, MakeLane, PortId, named, unnamed};
 use super::keyed::KeyedStream;
 use super::stream::Stream;
-use crate::channel::Inbox;
 use crate::error::BuildError;
 use crate::graph::{Keeps, Operator, Route};
 use crate::operator::{Borrowed, ByKey, Chain, Closure, Computed, InTurn, KeyOf, Rings, SendTo, Stage, ToAll};
 use crate::record::Record;
 use crate::runtime::Entry;
+use crate::snapshot::Side;
 use std::cell::RefCell;
 use std::panic::Location;
 use std::rc::Rc;
@@ -152,7 +152,8 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         draw.plug::<C::In>(
             port,
             Box::new(move |build| {
-                let rings = Rings::new(build.outbox::<T>(edge), make_route(build, build.index as usize));
+                let (outbox, end) = (build.outbox::<T>(edge), build.end(edge, Side::Output));
+                let rings = Rings::new(outbox, make_route(build, build.index as usize), end);
                 Ok(Box::new(Chain::new(stages.replicate(), rings)))
             }),
         );
@@ -189,10 +190,9 @@ impl RingEntry {
         let mut draw = drawing.borrow_mut();
         let port = draw.chain(first, |port| {
             Box::new(move |build| {
-                let edges = build.drawing.edges_into(port);
-                let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
+                let inputs = build.inputs::<T>(port)?;
                 let (pipe, care) = (build.pipe::<T>(port)?, build.start.care.clone());
-                Ok(Box::new(Entry::new(Inbox::new(consumers), pipe, care)))
+                Ok(Box::new(Entry::new(inputs, pipe, care)))
             })
         });
         Self { drawing: drawing.clone(), name, chain: draw.chain_of(port), port }

@@ -3,6 +3,7 @@
 mod back;
 mod branch;
 mod build;
+mod channels;
 mod drawing;
 mod edge;
 mod feedback;

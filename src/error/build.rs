@@ -100,6 +100,14 @@ pub enum BuildError {
         /// The sink.
         operator: String,
     },
+    /// An exactly-once sink under a protocol that may count records twice.
+    #[error(
+        "sink `{operator}` is exactly-once, and under the protocol at-least-once records may count twice after a restore: choose an exact protocol, or a plain sink"
+    )]
+    NeedsExactProtocol {
+        /// The sink.
+        operator: String,
+    },
     /// Restarts without checkpoints.
     #[error("a restart goes on from a checkpoint, and the job has none: configure checkpoints, or leave out `restart`")]
     RestartNeedsCheckpoints,

@@ -1,15 +1,17 @@
 //! Outputs to other tasks: by key, in turn, or to all of them.
 
+use super::outgoing::{EdgeEnd, Outgoing, Through, VisitOutgoing};
 use super::pipe::{Link, Output, Visit};
 use super::{Emit, Progress};
 use crate::channel::Outbox;
 use crate::error::Failed;
 use crate::marks::Mark;
+use crate::record::Record;
+use crate::snapshot::{ChannelPart, Entry, Side};
 
 /// Tells which of several lanes a record goes down.
 pub(crate) trait Lane<T>: Send {
     /// Its lane; none: it goes down all of them.
-    #[cfg_attr(not(test), expect(dead_code, reason = "restored records are routed with it"))]
     fn lane(&mut self, record: &T, lanes: usize) -> Option<usize>;
 }
 
@@ -119,28 +121,31 @@ impl<T: Clone> SendTo<T> for ToAll {
 pub(crate) struct Rings<T, R> {
     outbox: Outbox<T>,
     route: R,
+    end: EdgeEnd,
+    /// What the last cut has kept.
+    kept: Vec<ChannelPart>,
 }
 
 impl<T, R> Rings<T, R> {
-    pub(crate) fn new(outbox: Outbox<T>, route: R) -> Self {
-        Self { outbox, route }
+    pub(crate) fn new(outbox: Outbox<T>, route: R, end: EdgeEnd) -> Self {
+        Self { outbox, route, end, kept: Vec::new() }
     }
 }
 
-impl<T: Send, R: SendTo<T>> Emit<T> for Rings<T, R> {
+impl<T: Record, R: SendTo<T>> Emit<T> for Rings<T, R> {
     #[inline]
     fn emit(&mut self, record: T) -> Result<(), Failed> {
         self.route.send(record, &mut self.outbox)
     }
 }
 
-impl<T: Send, R: SendTo<T>> Output<T> for Rings<T, R> {
+impl<T: Record, R: SendTo<T>> Output<T> for Rings<T, R> {
     fn batch_over(&mut self) -> Result<(), Failed> {
         Ok(())
     }
 }
 
-impl<T: Send, R: SendTo<T>> Link for Rings<T, R> {
+impl<T: Record, R: SendTo<T>> Link for Rings<T, R> {
     fn flush(&mut self) -> bool {
         self.outbox.flush()
     }
@@ -155,14 +160,49 @@ impl<T: Send, R: SendTo<T>> Link for Rings<T, R> {
         self.route.turn();
         Ok(())
     }
-    fn mark(&mut self, mark: Mark) {
-        self.outbox.mark_all(mark);
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>) {
+        visit(self);
     }
     fn end(&mut self) -> Result<Progress, Failed> {
         Ok(Progress::Done)
     }
     fn visit(&mut self, _: &mut Visit<'_>) -> Result<(), Failed> {
         Ok(())
+    }
+}
+
+impl<T: Record, R: SendTo<T>> Outgoing for Rings<T, R> {
+    fn mark(&mut self, mark: Mark) {
+        self.outbox.mark_all(mark);
+    }
+    fn mark_inside(&mut self, mark: Mark) {
+        if self.end.inside {
+            self.outbox.mark_all(mark);
+        }
+    }
+    fn publish_end(&mut self) {
+        self.outbox.end_cut();
+    }
+    fn cut(&mut self, through: Through) {
+        let Self { outbox, kept, end, .. } = self;
+        let to_tasks = if end.one_to_one { end.tasks } else { outbox.lanes() as u32 };
+        let mut keep = |lane: usize, records: u64, bytes: Vec<u8>| {
+            kept.push(ChannelPart { from: end.task, to: end.other(lane), to_tasks, records, bytes });
+        };
+        match through {
+            Through::Barrier(epoch) => outbox.mark_all(Mark::Barrier(epoch)),
+            Through::Published(epoch) => outbox.cut(epoch, &mut keep),
+            Through::Kept(_) => outbox.save(&mut keep),
+            Through::Overtaken(epoch) => outbox.overtake(epoch, &mut keep),
+        }
+    }
+    fn has_waiting_barrier(&self, epoch: u64) -> bool {
+        self.outbox.has_waiting_barrier(epoch)
+    }
+    fn take_kept(&mut self) -> Option<Entry> {
+        let entry = self.end.entry::<T>(Side::Output, &self.kept);
+        self.kept.clear();
+        entry
     }
 }
 
