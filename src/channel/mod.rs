@@ -28,14 +28,14 @@
 //!    it. The producer publishes it at its tail, without a slot. A cut is replaced by one of a higher epoch or the end's
 //!    only, and the end's by none.
 //! 10. The producer stores the cut (Release) before it publishes a slot behind it. The consumer looks whether a slot is
-//!    there (Acquire), *then* at the cut (Acquire), and only then takes that slot. So it takes none behind a cut that it
-//!    has not seen. On an idle ring it looks between batches.
+//!     there (Acquire), *then* at the cut (Acquire), and only then takes that slot. So it takes none behind a cut that it
+//!     has not seen. On an idle ring it looks between batches.
 //! 11. Whoever sees a cut sees all slots ahead of it.
 //! 12. What epoch and position are in full, the consumer finds out when it first sees the word: the position is the last
-//!    one that the tail can have reached, the epoch the one nearest to an epoch that the caller names. A word that stays
-//!    keeps its meaning.
+//!     one that the tail can have reached, the epoch the one nearest to an epoch that the caller names. A word that stays
+//!     keeps its meaning.
 //! 13. A slot that is published and not taken can be looked at in place, while the consumer's handle is borrowed for it:
-//!    the producer touches it only when the head has passed it, and the head is moved by the consumer.
+//!     the producer touches it only when the head has passed it, and the head is moved by the consumer.
 
 mod cut;
 mod gauge;

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::{Cause, Failed};
 
 /// What one consumer gets, as text: records by number, marks by their first letter.
-fn drain(consumer: &mut Consumer<u32>) -> String {
+pub(super) fn drain(consumer: &mut Consumer<u32>) -> String {
     let mut got = String::new();
     loop {
         match consumer.poll() {
