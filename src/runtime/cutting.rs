@@ -17,19 +17,28 @@ impl Task {
         shared: &Shared,
         events: &Sender<Event>,
     ) -> Result<(), Failed> {
+        let was_paused = self.cut.is_paused();
         let aborted_to = shared.aborted_to();
         self.cut.aborted_to(aborted_to);
         if self.pending.as_ref().is_some_and(|(epoch, _)| *epoch <= aborted_to) {
             self.abandon(events);
         }
         self.cut.closed_to(shared.closed_to());
+        if was_paused && !self.cut.is_paused() {
+            // Something is done between two pauses, however short the interval.
+            return Ok(());
+        }
         // Its final snapshot stands for it, or is about to: where epochs follow each other without a pause, a task that
         // froze in each of them instead would never finish.
         if self.phase == Phase::Leaving || (is_empty && self.may_finish(shared)) {
             return Ok(());
         }
-        let cut = self.cut.requested(shared.requested());
-        self.act(cut, shared, events)?;
+        // Something is done between two cuts, however fast epochs are given up: or rings would hold nothing but their barriers.
+        let queues = !matches!(self.protocol, Protocol::Unaligned | Protocol::StopTheWorld);
+        if !queues || self.has_moved || self.phase != Phase::Reading {
+            let cut = self.cut.requested(shared.requested());
+            self.act(cut, shared, events)?;
+        }
         match self.protocol {
             Protocol::AlignedThenUnaligned => {
                 let cut = self.cut.timed_out(shared.timed_out());
@@ -60,6 +69,7 @@ impl Task {
             }
             Cut::Freeze(epoch) => epoch,
         };
+        self.has_moved = false;
         self.abandon(events);
         let snapshot = self.freeze(epoch, shared)?;
         shared.note_cut();

@@ -144,6 +144,8 @@ pub(crate) struct Task {
     pub(super) pending: Option<(u64, TaskSnapshot)>,
     /// The last epoch in which it froze, if its outcome has not been acted on.
     undecided: Option<u64>,
+    /// It has tried to read since it froze last.
+    pub(super) has_moved: bool,
     taken: u64,
     unpublished: u32,
     gauge: Arc<TaskGauge>,
@@ -173,6 +175,7 @@ impl Task {
             phase,
             pending: None,
             undecided: None,
+            has_moved: true,
             taken: 0,
             unpublished: 0,
             gauge,
@@ -275,6 +278,7 @@ impl Task {
     }
 
     fn read(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        self.has_moved = true;
         match self.body.poll(&mut self.cut, &mut self.taken)? {
             took @ (Took::Records | Took::InsideRecords) => {
                 if let (Took::InsideRecords, Some(rounds)) = (took, &mut self.rounds) {
