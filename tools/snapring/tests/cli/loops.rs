@@ -6,7 +6,7 @@ use crate::support::{Room, run};
 
 /// Balances that a run of `transfers` has left: each account once, and all the money.
 #[track_caller]
-fn check_balances(lines: &[String], accounts: usize, total: i64) {
+pub fn check_balances(lines: &[String], accounts: usize, total: i64) {
     let mut balances = vec![None; accounts];
     for line in lines {
         let (account, balance) = line.split_once(',').expect("account,balance");

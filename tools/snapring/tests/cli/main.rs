@@ -6,6 +6,7 @@ mod doctor;
 mod heard;
 mod inspect;
 mod kill;
+mod kill_loops;
 mod loops;
 mod plain;
 mod plain_loops;
