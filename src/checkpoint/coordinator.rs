@@ -10,6 +10,8 @@
 //! - **9.** The final snapshot of a finished task stands for it in all later epochs, and in the one under way if it had
 //!   not frozen in it.
 //! - **11.** An epoch is complete when every task has frozen in it or has finished.
+//! - **22.** (Aligned, then unaligned.) An epoch that takes too long is timed out, once; it goes on unaligned.
+//! - **24.** (Stop-the-world.) When every task has paused in it or has finished, all are released to freeze.
 //! - **43.** When all tasks have finished, a last epoch is made of their final snapshots, without a barrier. If it cannot
 //!   be made durable the job has failed.
 //!
@@ -17,12 +19,18 @@
 //! snapshot; a commit is never cut short, the writer ends it by itself one way or the other. A checkpoint on demand is
 //! the next one to begin, since the cut of one under way may lie before the demand; demands that wait share it.
 
+use super::protocol::Protocol;
+
 /// What the shell must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Action {
     /// Store the epoch in the word `request` and wake all workers.
     Begin(u64),
+    /// Store the epoch in the word `timed_out` and wake all workers.
+    TimeOut(u64),
+    /// All tasks have paused: store the epoch in the word `released` and wake all workers. They go on once it is closed.
+    Release(u64),
     /// Drop the snapshots of this epoch, but keep final ones. Store the epoch in the word `aborted_to`, then in `closed_to`,
     /// and wake all workers: tasks reopen their inputs and count frozen pages as changed again. Whoever demanded this epoch
     /// gets an error. Prepared parts of sinks are kept: the next durable epoch lists and commits them.
@@ -43,12 +51,16 @@ pub struct Timing {
     pub interval_ns: Option<u64>,
     /// From the begin to the last snapshot; none: however long it takes.
     pub timeout_ns: Option<u64>,
+    /// From the begin until the epoch goes on unaligned ([`Protocol::AlignedThenUnaligned`] only); none: it never does.
+    pub unaligned_after_ns: Option<u64>,
 }
 
 /// What is known of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Task {
     Running,
+    /// It has paused for the epoch under way, and holds still.
+    Paused,
     /// It has reported its snapshot of the epoch under way.
     Frozen,
     /// Its final snapshot stands for it.
@@ -59,6 +71,8 @@ enum Task {
 enum Phase {
     /// No epoch is under way.
     Idle,
+    /// Tasks are pausing for the newest epoch.
+    Pausing,
     /// Tasks are freezing in the newest epoch.
     Freezing,
     /// The newest epoch is being written.
@@ -70,6 +84,7 @@ enum Phase {
 /// The job's side of every protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Coordinator {
+    protocol: Protocol,
     timing: Timing,
     tasks: Vec<Task>,
     phase: Phase,
@@ -78,6 +93,8 @@ pub struct Coordinator {
     /// When the newest epoch began; at first, when the job did.
     begun_ns: u64,
     demanded: bool,
+    /// The newest epoch has timed out.
+    is_timed_out: bool,
 }
 
 impl Coordinator {
@@ -86,10 +103,18 @@ impl Coordinator {
     /// # Panics
     /// If there is no task.
     #[must_use]
-    pub fn new(tasks: usize, restored_epoch: u64, timing: Timing, now_ns: u64) -> Self {
+    pub fn new(protocol: Protocol, tasks: usize, restored_epoch: u64, timing: Timing, now_ns: u64) -> Self {
         assert!(tasks > 0, "a job has tasks");
-        let tasks = vec![Task::Running; tasks];
-        Self { timing, tasks, phase: Phase::Idle, epoch: restored_epoch, begun_ns: now_ns, demanded: false }
+        Self {
+            protocol,
+            timing,
+            tasks: vec![Task::Running; tasks],
+            phase: Phase::Idle,
+            epoch: restored_epoch,
+            begun_ns: now_ns,
+            demanded: false,
+            is_timed_out: false,
+        }
     }
 
     /// How many tasks there are, finished ones too.
@@ -103,13 +128,18 @@ impl Coordinator {
         if now_ns < self.due_ns()? {
             return None;
         }
-        if self.phase == Phase::Freezing {
+        if self.phase == Phase::Idle {
+            let stops = self.protocol == Protocol::StopTheWorld;
+            self.open(if stops { Phase::Pausing } else { Phase::Freezing });
+            self.begun_ns = now_ns;
+            (self.demanded, self.is_timed_out) = (false, false);
+            return Some(Action::Begin(self.epoch));
+        }
+        if self.after_begin(self.timing.timeout_ns).is_some_and(|ns| now_ns >= ns) {
             return Some(self.abort());
         }
-        self.open(Phase::Freezing);
-        self.begun_ns = now_ns;
-        self.demanded = false;
-        Some(Action::Begin(self.epoch))
+        self.is_timed_out = true;
+        Some(Action::TimeOut(self.epoch))
     }
 
     /// When [`Coordinator::tick`] will next do something, if nothing else happens before.
@@ -117,10 +147,19 @@ impl Coordinator {
     pub fn due_ns(&self) -> Option<u64> {
         match self.phase {
             Phase::Idle if self.demanded => Some(0),
-            Phase::Idle => self.timing.interval_ns.map(|ns| self.begun_ns.saturating_add(ns)),
-            Phase::Freezing => self.timing.timeout_ns.map(|ns| self.begun_ns.saturating_add(ns)),
+            Phase::Idle => self.after_begin(self.timing.interval_ns),
+            Phase::Pausing | Phase::Freezing => {
+                let abort = self.after_begin(self.timing.timeout_ns);
+                let times_out = self.protocol == Protocol::AlignedThenUnaligned && !self.is_timed_out;
+                let unaligned = self.after_begin(self.timing.unaligned_after_ns).filter(|_| times_out);
+                abort.into_iter().chain(unaligned).min()
+            }
             Phase::Committing | Phase::Over => None,
         }
+    }
+
+    fn after_begin(&self, ns: Option<u64>) -> Option<u64> {
+        ns.map(|ns| self.begun_ns.saturating_add(ns))
     }
 
     /// Somebody wants a checkpoint of all that happened so far. Returns the epoch that answers: the next to begin. If all
@@ -134,29 +173,47 @@ impl Coordinator {
         self.epoch + 1
     }
 
+    /// A task has paused in `epoch` (stop-the-world) and holds still. In one given up meanwhile it changes nothing.
+    ///
+    /// # Panics
+    /// If the task has finished or has paused in this epoch already.
+    pub fn paused(&mut self, task: usize, epoch: u64) -> Option<Action> {
+        if self.phase != Phase::Pausing || epoch != self.epoch {
+            assert!(epoch <= self.epoch, "task {task} paused in epoch {epoch}, which has not begun");
+            return None;
+        }
+        let was = std::mem::replace(&mut self.tasks[task], Task::Paused);
+        assert!(was == Task::Running, "task {task} paused in epoch {epoch} while it was {was:?}");
+        self.go_on()
+    }
+
     /// A task froze in `epoch` and handed in its snapshot. One of an epoch given up meanwhile changes nothing: drop it.
     ///
     /// # Panics
-    /// If the task has finished or has reported in this epoch already.
+    /// If the task has finished or has reported in this epoch already, or under stop-the-world has not paused.
     pub fn snapshot(&mut self, task: usize, epoch: u64) -> Option<Action> {
         if self.phase != Phase::Freezing || epoch != self.epoch {
             assert!(epoch <= self.epoch, "task {task} froze in epoch {epoch}, which has not begun");
+            assert!(self.phase != Phase::Pausing || epoch < self.epoch, "task {task} froze before all had paused");
             return None;
         }
-        assert!(self.tasks[task] == Task::Running, "task {task} reported twice in epoch {epoch}");
+        assert!(
+            self.tasks[task] == Task::Running || self.tasks[task] == Task::Paused,
+            "task {task} reported twice in epoch {epoch}"
+        );
         self.tasks[task] = Task::Frozen;
-        self.commit_if_complete()
+        self.go_on()
     }
 
     /// A task finished and handed in its final snapshot.
     ///
     /// # Panics
-    /// If it has frozen in the epoch under way, against rule 9, or has finished before.
+    /// If it has paused or frozen in the epoch under way, against rule 9, or has finished before.
     pub fn finished(&mut self, task: usize) -> Option<Action> {
         assert!(self.tasks[task] == Task::Running, "task {task} finished while it was {:?}", self.tasks[task]);
         self.tasks[task] = Task::Finished;
         match self.phase {
-            Phase::Freezing => self.commit_if_complete(),
+            Phase::Pausing | Phase::Freezing => self.go_on(),
             Phase::Idle if self.all_finished() => {
                 self.open(Phase::Committing);
                 Some(Action::Commit(self.epoch))
@@ -178,7 +235,7 @@ impl Coordinator {
     /// last. One that is closed already changes nothing.
     pub fn declined(&mut self, epoch: u64) -> Option<Action> {
         match self.phase {
-            Phase::Freezing | Phase::Committing if epoch == self.epoch => Some(self.abort()),
+            Phase::Pausing | Phase::Freezing | Phase::Committing if epoch == self.epoch => Some(self.abort()),
             _ => None,
         }
     }
@@ -188,7 +245,7 @@ impl Coordinator {
     pub fn closed_to(&self) -> u64 {
         match self.phase {
             Phase::Idle | Phase::Over => self.epoch,
-            Phase::Freezing | Phase::Committing => self.epoch - 1,
+            Phase::Pausing | Phase::Freezing | Phase::Committing => self.epoch - 1,
         }
     }
 
@@ -202,10 +259,15 @@ impl Coordinator {
         self.tasks.iter().all(|task| *task == Task::Finished)
     }
 
-    /// Rule 11, with rule 9 for those that have finished.
-    fn commit_if_complete(&mut self) -> Option<Action> {
-        if self.tasks.contains(&Task::Running) {
+    /// Rules 11 and 24, with rule 9 for those that have finished.
+    fn go_on(&mut self) -> Option<Action> {
+        let paused = self.tasks.contains(&Task::Paused);
+        if self.tasks.contains(&Task::Running) || paused && self.phase == Phase::Freezing {
             return None;
+        }
+        if paused {
+            self.phase = Phase::Freezing;
+            return Some(Action::Release(self.epoch));
         }
         self.phase = Phase::Committing;
         Some(Action::Commit(self.epoch))
@@ -227,7 +289,7 @@ impl Coordinator {
     fn close(&mut self) {
         self.phase = if self.all_finished() { Phase::Over } else { Phase::Idle };
         for task in &mut self.tasks {
-            if *task == Task::Frozen {
+            if *task != Task::Finished {
                 *task = Task::Running;
             }
         }

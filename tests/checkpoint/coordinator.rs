@@ -1,9 +1,9 @@
 //! The coordinator's times, merges and ends, one sentence a test.
 
-use snapring::checkpoint::{Action, Coordinator, Timing};
+use snapring::checkpoint::{Action, Coordinator, Protocol, Timing};
 
-const EVERY_100: Timing = Timing { interval_ns: Some(100), timeout_ns: Some(1000) };
-const ON_DEMAND: Timing = Timing { interval_ns: None, timeout_ns: None };
+const EVERY_100: Timing = Timing { interval_ns: Some(100), timeout_ns: Some(1000), unaligned_after_ns: None };
+const ON_DEMAND: Timing = Timing { interval_ns: None, timeout_ns: None, unaligned_after_ns: None };
 
 fn complete(coordinator: &mut Coordinator, tasks: usize, epoch: u64) -> Option<Action> {
     let last = (0..tasks).map(|task| coordinator.snapshot(task, epoch)).last();
@@ -12,7 +12,7 @@ fn complete(coordinator: &mut Coordinator, tasks: usize, epoch: u64) -> Option<A
 
 #[test]
 fn the_interval_runs_from_begin_to_begin() {
-    let mut c = Coordinator::new(1, 0, EVERY_100, 1000);
+    let mut c = Coordinator::new(Protocol::Aligned, 1, 0, EVERY_100, 1000);
     assert_eq!((c.due_ns(), c.tick(1099)), (Some(1100), None));
     assert_eq!(c.tick(1130), Some(Action::Begin(1)));
     assert_eq!(complete(&mut c, 1, 1), Some(Action::Commit(1)));
@@ -23,7 +23,7 @@ fn the_interval_runs_from_begin_to_begin() {
 
 #[test]
 fn the_next_epoch_waits_until_the_last_is_closed() {
-    let mut c = Coordinator::new(2, 0, EVERY_100, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 2, 0, EVERY_100, 0);
     assert_eq!(c.tick(100), Some(Action::Begin(1)));
     assert_eq!(c.tick(250), None);
     assert_eq!(c.snapshot(0, 1), None);
@@ -36,7 +36,7 @@ fn the_next_epoch_waits_until_the_last_is_closed() {
 
 #[test]
 fn without_an_interval_nothing_begins_unasked() {
-    let mut c = Coordinator::new(1, 7, ON_DEMAND, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 1, 7, ON_DEMAND, 0);
     assert_eq!((c.due_ns(), c.tick(u64::MAX)), (None, None));
     assert_eq!(c.demand(), 8);
     assert_eq!(c.tick(3), Some(Action::Begin(8)));
@@ -45,7 +45,7 @@ fn without_an_interval_nothing_begins_unasked() {
 
 #[test]
 fn demands_merge_and_one_during_an_epoch_gets_the_next() {
-    let mut c = Coordinator::new(1, 0, ON_DEMAND, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 1, 0, ON_DEMAND, 0);
     assert_eq!((c.demand(), c.demand()), (1, 1));
     assert_eq!(c.tick(0), Some(Action::Begin(1)));
     assert_eq!((c.demand(), c.demand(), c.tick(0)), (2, 2, None));
@@ -60,7 +60,7 @@ fn demands_merge_and_one_during_an_epoch_gets_the_next() {
 
 #[test]
 fn an_epoch_that_takes_too_long_is_given_up_and_its_number_is_not_used_again() {
-    let mut c = Coordinator::new(2, 0, EVERY_100, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 2, 0, EVERY_100, 0);
     assert_eq!(c.tick(100), Some(Action::Begin(1)));
     assert_eq!(c.snapshot(0, 1), None);
     assert_eq!((c.due_ns(), c.tick(1099)), (Some(1100), None));
@@ -75,7 +75,7 @@ fn an_epoch_that_takes_too_long_is_given_up_and_its_number_is_not_used_again() {
 
 #[test]
 fn a_declined_epoch_is_given_up_and_the_job_goes_on() {
-    let mut c = Coordinator::new(1, 0, EVERY_100, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 1, 0, EVERY_100, 0);
     assert_eq!(c.tick(100), Some(Action::Begin(1)));
     assert_eq!(c.declined(1), Some(Action::Abort(1)), "a task could not prepare");
     assert_eq!(c.declined(1), None, "heard twice");
@@ -87,7 +87,7 @@ fn a_declined_epoch_is_given_up_and_the_job_goes_on() {
 
 #[test]
 fn finished_tasks_stand_in_the_epoch_under_way_and_later() {
-    let mut c = Coordinator::new(3, 0, EVERY_100, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 3, 0, EVERY_100, 0);
     assert_eq!(c.tick(100), Some(Action::Begin(1)));
     assert_eq!((c.snapshot(1, 1), c.finished(0)), (None, None));
     assert_eq!(c.snapshot(2, 1), Some(Action::Commit(1)));
@@ -101,7 +101,7 @@ fn finished_tasks_stand_in_the_epoch_under_way_and_later() {
 
 #[test]
 fn the_last_checkpoint_is_made_of_final_snapshots() {
-    let mut c = Coordinator::new(2, 3, ON_DEMAND, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 2, 3, ON_DEMAND, 0);
     assert_eq!(c.finished(1), None);
     assert_eq!(c.finished(0), Some(Action::Commit(4)));
     assert_eq!((c.demand(), c.tick(9)), (4, None), "the last one answers");
@@ -112,7 +112,7 @@ fn the_last_checkpoint_is_made_of_final_snapshots() {
 
 #[test]
 fn an_epoch_that_nobody_froze_in_becomes_the_last() {
-    let mut c = Coordinator::new(2, 0, EVERY_100, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 2, 0, EVERY_100, 0);
     assert_eq!(c.tick(100), Some(Action::Begin(1)));
     assert_eq!(c.finished(1), None);
     assert_eq!(c.finished(0), Some(Action::Commit(1)));
@@ -122,7 +122,7 @@ fn an_epoch_that_nobody_froze_in_becomes_the_last() {
 
 #[test]
 fn a_last_checkpoint_that_fails_fails_the_job() {
-    let mut c = Coordinator::new(1, 0, ON_DEMAND, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 1, 0, ON_DEMAND, 0);
     assert_eq!(c.finished(0), Some(Action::Commit(1)));
     assert_eq!(c.declined(1), Some(Action::Fail(1)));
     assert!(c.is_over());
@@ -131,7 +131,7 @@ fn a_last_checkpoint_that_fails_fails_the_job() {
 #[test]
 #[should_panic(expected = "finished while it was Frozen")]
 fn finishing_in_an_epoch_under_way_is_a_fault_of_the_shell() {
-    let mut c = Coordinator::new(2, 0, EVERY_100, 0);
+    let mut c = Coordinator::new(Protocol::Aligned, 2, 0, EVERY_100, 0);
     let _ = c.tick(100);
     let _ = c.snapshot(0, 1);
     let _ = c.finished(0);

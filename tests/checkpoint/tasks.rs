@@ -5,7 +5,7 @@
 //! all tasks on its way or by none. Every task reads each word in a step of its own, as late as it likes; what it reports
 //! reaches the coordinator as late as it likes, but in order.
 
-use snapring::checkpoint::{Action, Aligned, Coordinator, Cut, Timing};
+use snapring::checkpoint::{Action, Coordinator, Cut, InputKind, Protocol, TaskCut, Timing};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -90,7 +90,7 @@ enum Report {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Task {
-    machine: Aligned,
+    machine: TaskCut,
     taken: Records,
     finished: bool,
     reports: Vec<Report>,
@@ -120,9 +120,9 @@ struct World {
 
 impl World {
     fn new(graph: &Graph) -> Self {
-        let timing = Timing { interval_ns: None, timeout_ns: Some(1) };
+        let timing = Timing { interval_ns: None, timeout_ns: Some(1), unaligned_after_ns: None };
         let task = |task| Task {
-            machine: Aligned::new(graph.inputs(task).len(), 0),
+            machine: TaskCut::new(Protocol::Aligned, &vec![InputKind::Forward; graph.inputs(task).len()], false, 0),
             taken: 0,
             finished: false,
             reports: vec![],
@@ -132,7 +132,7 @@ impl World {
         Self {
             tasks: (0..graph.tasks).map(task).collect(),
             channels: vec![Channel::default(); graph.channels.len()],
-            coordinator: Coordinator::new(graph.tasks, 0, timing, 0),
+            coordinator: Coordinator::new(Protocol::Aligned, graph.tasks, 0, timing, 0),
             request: 0,
             aborted_to: 0,
             closed_to: 0,
@@ -295,7 +295,7 @@ fn task_steps(graph: &Graph, world: &World, task: usize, push: &mut impl FnMut(W
         next.take(graph, task, record);
         push(next);
     }
-    if rest.is_none() && graph.ends && !leftovers && machine.may_finish(world.closed_to) {
+    if rest.is_none() && graph.ends && !leftovers && machine.all_ended() && machine.may_finish(world.closed_to) {
         let mut next = world.clone();
         next.tasks[task].finished = true;
         graph.outputs(task).into_iter().for_each(|c| next.send(c, Slot::End));

@@ -11,6 +11,7 @@ fn drain(consumer: &mut Consumer<u32>) -> String {
             Polled::Records(records) => records.for_each(|n| got += &format!("{n} ")),
             Polled::Mark(Mark::Barrier(epoch)) => got += &format!("B{epoch} "),
             Polled::Mark(Mark::Watermark(at)) => got += &format!("W{at} "),
+            Polled::Mark(Mark::Lap(lap)) => got += &format!("L{lap} "),
             Polled::Mark(Mark::End) => got += "E ",
             Polled::Empty => return got,
             Polled::Closed => return got + "closed",

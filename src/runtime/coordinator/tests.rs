@@ -2,7 +2,7 @@
 
 use super::super::header::PARTS;
 use super::*;
-use crate::checkpoint::Timing;
+use crate::checkpoint::{Protocol, Timing};
 use crate::clock::Clock;
 use crate::error::ConnectorError;
 use crate::snapshot::StoreOptions;
@@ -48,13 +48,14 @@ fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
     let (disk, log) = (SimDisk::new(), Log::default());
     let store = Store::open_on(Box::new(disk.clone()), StoreOptions::default()).unwrap();
     let shared = Arc::new(Shared::new(0, true, Clock::Manual(Arc::new(AtomicU64::new(0))), None, Arc::default()));
-    let machine = Coordinator::new(2, 0, Timing { interval_ns: None, timeout_ns: Some(10) }, 0);
+    let timing = Timing { interval_ns: None, timeout_ns: Some(10), unaligned_after_ns: None };
+    let machine = Coordinator::new(Protocol::Aligned, 2, 0, timing, 0);
     let committer = Logging { shared: shared.clone(), disk: disk.clone(), log: log.clone() };
     let sink =
         SinkState { name: "out".into(), exactly_once: true, committer: Box::new(committer), uncommitted: Vec::new() };
     let (events, heard) = channel();
     let coordination =
-        Coordination::new(shared, machine, Some(store), Header::fresh("job"), vec![sink], heard, Arc::default());
+        Coordination::new(shared, machine, Some(store), Header::fresh("job"), Protocol::Aligned, vec![sink], heard, Arc::default());
     (coordination, events, disk, log)
 }
 
