@@ -98,9 +98,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub idle: Option<Idle>,
 
-    /// Print the dataflow as it is drawn, and do not run it
-    #[arg(long)]
-    pub graph: bool,
+    /// Print the dataflow as it is drawn, with the loops that are found in it, and do not run it: in words, or for a picture
+    /// in Graphviz's language, --graph=dot
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "words")]
+    pub graph: Option<GraphForm>,
 
     /// Print one JSON object on standard output when the job has ended, and no results: name a folder with --output to keep them
     #[arg(long)]
@@ -153,9 +154,33 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
 
-    /// keyed-count: another seed gives other events [default: 1]
+    /// keyed-count, transfers: another seed gives other events, or transfers [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+
+    /// transfers: accounts [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub accounts: Option<u64>,
+
+    /// transfers: what each account begins with [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=1_000_000_000))]
+    pub amount: Option<i64>,
+
+    /// transfers: end after so many [default: never]
+    #[arg(long, value_name = "N")]
+    pub transfers: Option<u64>,
+
+    /// tokens: tokens that go round [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub tokens: Option<u64>,
+
+    /// tokens: operators on the loop, each behind a ring [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub operators: Option<u32>,
+
+    /// tokens: times that each of them goes round [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub laps: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -172,6 +197,14 @@ pub enum BadLines {
     Fail,
     /// It is left out and counted; the first ones are shown at the end
     Skip,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphForm {
+    /// A line a chain, with its outputs; then the loops
+    Words,
+    /// DOT: loops in frames, feedback edges dashed
+    Dot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -19,8 +19,8 @@ pub fn run(args: &RunArgs, started: Instant) -> Outcome {
     let job = snapring_jobs::job(&args.job).expect("the parser knows the jobs");
     check(args, job).map_err(Wrong::Usage)?;
     let flow = (job.draw)(&options(args))?;
-    if args.graph {
-        return graph::show(&flow.graph(), args.json);
+    if let Some(form) = args.graph {
+        return graph::show(&flow.graph(), form, args.json);
     }
     let signals = Signals::watch().map_err(|error| Wrong::System("watch for signals", error))?;
     let before = started.elapsed();

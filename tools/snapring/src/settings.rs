@@ -1,6 +1,6 @@
 //! From flags to what a job is told and how it runs. What a flag means is decided here, and what the parser cannot check.
 
-use crate::args::{BadLines, Durability, Format, Idle, Protocol, RunArgs};
+use crate::args::{BadLines, Durability, Format, GraphForm, Idle, Protocol, RunArgs};
 use snapring::channel::Wait;
 use snapring::runtime::{Checkpoints, Config, Restart};
 use snapring::snapshot;
@@ -16,6 +16,12 @@ pub fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
         ("keys", "--keys", args.keys.is_some()),
         ("events", "--events", args.events.is_some()),
         ("seed", "--seed", args.seed.is_some()),
+        ("accounts", "--accounts", args.accounts.is_some()),
+        ("amount", "--amount", args.amount.is_some()),
+        ("transfers", "--transfers", args.transfers.is_some()),
+        ("tokens", "--tokens", args.tokens.is_some()),
+        ("operators", "--operators", args.operators.is_some()),
+        ("laps", "--laps", args.laps.is_some()),
     ];
     for (option, flag, is_given) in given {
         if is_given && !job.options.contains(&option) {
@@ -32,6 +38,9 @@ pub fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
         && is_same(state, output)
     {
         return Err(format!("--state and --output are both {}: name two folders", state.display()));
+    }
+    if args.json && args.graph == Some(GraphForm::Dot) {
+        return Err("--graph=dot and --json are two languages: leave out one of them".to_owned());
     }
     if args.json && args.output.is_none() && args.format.is_some() {
         return Err("--json prints no results, so --format says nothing: name a folder with --output".to_owned());
@@ -76,6 +85,12 @@ pub fn options(args: &RunArgs) -> Options {
         keys: args.keys.unwrap_or(defaults.keys),
         events: args.events.unwrap_or(defaults.events),
         seed: args.seed.unwrap_or(defaults.seed),
+        accounts: args.accounts.unwrap_or(defaults.accounts),
+        amount: args.amount.unwrap_or(defaults.amount),
+        transfers: args.transfers,
+        tokens: args.tokens.unwrap_or(defaults.tokens),
+        operators: args.operators.unwrap_or(defaults.operators),
+        laps: args.laps.unwrap_or(defaults.laps),
     }
 }
 

@@ -16,6 +16,7 @@ fn what_is_unknown_is_refused() {
     refused(&["run", "wordcount", "--fast"], &["--fast"]);
     refused(&["run", "wordcount", "--format", "xml"], &["xml", "csv", "jsonl"]);
     refused(&["run", "wordcount", "--durability", "never"], &["never", "power-loss"]);
+    refused(&["run", "wordcount", "--graph=png"], &["png", "words, dot"]);
     refused(&["run", "wordcount", "--idle", "nap"], &["nap", "spin, yield, park"]);
     refused(&["inspect", "burn", "S"], &["burn"]);
     refused(&["doctor", "S"], &["S"]);
@@ -52,6 +53,10 @@ fn flags_that_do_not_go_together_are_refused() {
             refused(&["run", job, flag], &[job, &flag[..flag.len() - 2]]);
         }
     }
+    for flag in ["--accounts=5", "--amount=5", "--transfers=5", "--tokens=5", "--operators=5", "--laps=5"] {
+        refused(&["run", "components", flag], &["components", &flag[..flag.len() - 2]]);
+    }
+    refused(&["run", "transfers", "--graph=dot", "--json"], &["--graph=dot", "--json"]);
     refused(&["run", "routes", "--state", &state, "--output", &state], &["--state", "--output", "two folders"]);
     refused(&["run", "routes", "--cores", "0,0"], &["core 0 twice"]);
     refused(&["run", "keyed-count", "--input", "x"], &["keyed-count", "--input"]);
