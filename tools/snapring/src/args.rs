@@ -265,6 +265,20 @@ pub enum InspectCommand {
         #[arg(long)]
         json: bool,
     },
+    /// List what a checkpoint holds of channels: records that were on their way when it was taken
+    Channels {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// This checkpoint [default: the newest one]
+        #[arg(long, value_name = "N")]
+        epoch: Option<u64>,
+        /// Show up to so many records of each channel, the first ones
+        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+        records: usize,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// A number with a unit: `10ms`, `1.5s`.

@@ -20,6 +20,8 @@ pub enum Wrong {
     System(&'static str, io::Error),
     /// Standard output refused.
     Stdout(io::Error),
+    /// What was asked for is not there.
+    Missing(String),
     /// What was inspected is damaged, and that has been said.
     Damaged,
 }
@@ -47,7 +49,7 @@ impl Wrong {
             Self::Usage(_) => 2,
             Self::Engine(error) => error.exit_code(),
             Self::Advised(error, _) => error.exit_code(),
-            Self::System(..) | Self::Stdout(_) => 5,
+            Self::System(..) | Self::Stdout(_) | Self::Missing(_) => 5,
             Self::Damaged => 3,
         }
     }
@@ -60,6 +62,7 @@ impl Wrong {
             Self::Advised(error, advice) => Some(format!("{error}\nhint: {advice}")),
             Self::System(action, error) => Some(format!("cannot {action}: {error}")),
             Self::Stdout(error) => Some(format!("cannot write to standard output: {error}")),
+            Self::Missing(what) => Some(what.clone()),
             Self::Damaged => None,
         }
     }

@@ -2,6 +2,7 @@
 //! to is computed here by plain code that shares nothing with the jobs.
 
 mod bad_input;
+mod channels;
 mod doctor;
 mod heard;
 mod inspect;
