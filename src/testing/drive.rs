@@ -138,11 +138,6 @@ impl World {
                 asked = Some(job.checkpoint()?);
             }
         }
-        if steps == STUCK_AFTER {
-            eprintln!("{:#?}", job.metrics().tasks.iter().map(|t| format!("{} {} {:?} {} {}", t.name, t.index, t.state, t.records, t.batches)).collect::<Vec<_>>());
-            eprintln!("{:#?}", job.metrics().channels.iter().map(|c| format!("{}->{} {}/{} {} {}", c.from, c.to, c.filled, c.slots, c.batches, c.records)).collect::<Vec<_>>());
-            job.dbg();
-        }
         Ok(Outcome::Crashed)
     }
 

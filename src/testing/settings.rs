@@ -2,9 +2,9 @@
 //! smallest pages. It must not run anything.
 
 use super::{Random, World};
+use crate::checkpoint::Protocol;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::checkpoint::Protocol;
 use crate::runtime::{Checkpoints, Config, Hydrate, Initiators, Restart};
 use crate::snapshot::{Store, StoreOptions};
 use std::sync::Arc;
