@@ -11,7 +11,7 @@ use store_support::{entry, options};
 
 fn part<T: Record>(from: u32, to: u32, records: &[T]) -> ChannelPart {
     let bytes = records.iter().flat_map(to_bytes).collect();
-    ChannelPart { from, to, records: records.len() as u64, bytes }
+    ChannelPart { from, to, to_tasks: 2, records: records.len() as u64, bytes }
 }
 
 fn kept<T: Record>(side: Side, edge: &str, task: u32, parts: &Vec<ChannelPart>) -> Entry {
@@ -79,7 +79,7 @@ fn damage_names_the_file_and_the_entry() {
         assert!(said.contains(dir.path().to_str().unwrap()), "{said}");
     }
     let wrong = |records, bytes: &[u8]| {
-        let part = ChannelPart { from: 0, to: 1, records, bytes: bytes.to_vec() };
+        let part = ChannelPart { from: 0, to: 1, to_tasks: 2, records, bytes: bytes.to_vec() };
         let (_dir, reader) = store_with(vec![kept::<u64>(Side::Input, "a->b", 1, &vec![part])]);
         let edges = reader.channels(1).unwrap();
         let mut records = edges[0].records(&edges[0].parts[0]);

@@ -2,6 +2,7 @@
 //! draws the dataflow from its input to its output. Here is the list of them, for tools that offer a choice. A job knows
 //! nothing of cores, checkpoints or command lines: whoever starts it says how it runs.
 
+mod audit;
 mod components;
 mod keyed_count;
 mod output;
@@ -13,6 +14,7 @@ mod tokens;
 mod transfers;
 mod wordcount;
 
+pub use audit::Audit;
 pub use components::{Edge, NodeComponent, components};
 pub use keyed_count::{KeyCount, keyed_count};
 pub use output::Output;
@@ -78,7 +80,9 @@ impl Default for Options {
 }
 
 impl Options {
-    fn transfers(&self) -> Transfers {
+    /// How `transfers` is to be.
+    #[must_use]
+    pub fn transfers(&self) -> Transfers {
         let Self { accounts, amount, seed, transfers, .. } = *self;
         Transfers { accounts, amount, seed, transfers }
     }

@@ -81,19 +81,6 @@ impl Transfers {
         let share = |all: u64| all / self.accounts + u64::from(account < all % self.accounts);
         Transfer { to: account, amount: 0, hops_left: self.transfers.map_or(u64::MAX, share) }
     }
-
-    /// Where the money is in a checkpoint that holds these accounts, and these transfers in its channels. An account that it
-    /// does not hold has not been touched.
-    pub fn money(
-        &self,
-        accounts: impl IntoIterator<Item = Account>,
-        on_the_way: impl IntoIterator<Item = Transfer>,
-    ) -> Money {
-        let gained = accounts.into_iter().map(|account| i128::from(account.balance) - i128::from(self.amount));
-        let state = i128::from(self.accounts) * i128::from(self.amount) + gained.sum::<i128>();
-        let channels = on_the_way.into_iter().map(|transfer| i128::from(transfer.amount)).sum();
-        Money { state, channels }
-    }
 }
 
 /// Where the money is.
@@ -157,13 +144,5 @@ mod tests {
         let hops: Vec<u64> = (0..7).map(|account| JOB.kick(account).hops_left).collect();
         assert_eq!(hops, [143, 143, 143, 143, 143, 143, 142]);
         assert_eq!(Transfers { transfers: None, ..JOB }.kick(0).hops_left, u64::MAX);
-    }
-
-    #[test]
-    fn no_money_is_made_or_lost_on_the_way() {
-        assert_eq!(JOB.money([], []), Money { state: 700, channels: 0 });
-        let accounts = [Account { balance: 30, sent: 1 }, Account { balance: 120, sent: 2 }];
-        let money = JOB.money(accounts, [Transfer { to: 1, amount: 50, hops_left: 9 }]);
-        assert_eq!((money, money.total()), (Money { state: 650, channels: 50 }, 700));
     }
 }

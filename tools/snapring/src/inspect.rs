@@ -41,13 +41,6 @@ fn chosen(reader: &Reader, epoch: Option<u64>) -> Result<u64, Wrong> {
     }
 }
 
-/// By which protocol a checkpoint was taken.
-pub fn protocol_of(about: &CheckpointInfo) -> &str {
-    // There has been no other so far.
-    let _ = about;
-    "aligned"
-}
-
 fn verify(dir: &Path, epoch: Option<u64>, as_json: bool) -> Outcome {
     let reader = Reader::open(dir)?;
     let epochs = match epoch {

@@ -20,6 +20,8 @@ pub enum Wrong {
     System(&'static str, io::Error),
     /// Standard output refused.
     Stdout(io::Error),
+    /// The job has come to something that must not be.
+    Failed(String),
     /// What was asked for is not there.
     Missing(String),
     /// What was inspected is damaged, and that has been said.
@@ -46,6 +48,7 @@ impl Wrong {
     fn exit_code(&self) -> u8 {
         match self {
             _ if self.is_reader_gone() => 0,
+            Self::Failed(_) => 1,
             Self::Usage(_) => 2,
             Self::Engine(error) => error.exit_code(),
             Self::Advised(error, _) => error.exit_code(),
@@ -62,7 +65,7 @@ impl Wrong {
             Self::Advised(error, advice) => Some(format!("{error}\nhint: {advice}")),
             Self::System(action, error) => Some(format!("cannot {action}: {error}")),
             Self::Stdout(error) => Some(format!("cannot write to standard output: {error}")),
-            Self::Missing(what) => Some(what.clone()),
+            Self::Failed(what) | Self::Missing(what) => Some(what.clone()),
             Self::Damaged => None,
         }
     }

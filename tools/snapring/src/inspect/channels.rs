@@ -1,6 +1,6 @@
 //! `snapring inspect channels`: the records that a checkpoint holds of channels, decoded by their schema.
 
-use super::{about, chosen, protocol_of};
+use super::{about, chosen};
 use crate::outcome::{Outcome, Wrong, print, print_json};
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn object(epoch: u64, about: Option<&CheckpointInfo>, lines: &[Line<'_>], sums: 
     json!({
         "epoch": epoch,
         "job": about.map(|about| &about.job),
-        "protocol": about.map(protocol_of),
+        "protocol": about.map(|about| &about.protocol),
         "channels": lines.iter().map(Line::object).collect::<Value>(),
         "records": sums.records,
         "bytes": sums.bytes,

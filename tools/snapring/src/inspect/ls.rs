@@ -1,6 +1,6 @@
 //! `snapring inspect ls`: the checkpoints of a state folder, a line each.
 
-use super::{about, channels, protocol_of};
+use super::{about, channels};
 use crate::outcome::{Outcome, print, print_json};
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Listed {
         let EpochInfo { epoch, entries, pages, bytes } = self.info;
         let size = HumanBytes(bytes).to_string();
         let channels = self.channel_bytes.map_or("?".to_owned(), |bytes| HumanBytes(bytes).to_string());
-        let protocol = self.about.as_ref().map_or("?", protocol_of);
+        let protocol = self.about.as_ref().map_or("?", |about| &about.protocol);
         let remark = remark(self.about.as_ref());
         format!("{epoch:>8}  {entries:>7}  {pages:>8}  {size:>12}  {channels:>12}  {protocol:<22}  {remark}\n")
     }
@@ -61,7 +61,7 @@ impl Listed {
             "pages": info.pages,
             "bytes": info.bytes,
             "channel_bytes": channel_bytes,
-            "protocol": about.map(protocol_of),
+            "protocol": about.map(|about| &about.protocol),
             "job": about.map(|about| &about.job),
             "attempt": about.map(|about| about.attempt),
             "finished": about.map(|about| about.finished),

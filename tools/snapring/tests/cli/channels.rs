@@ -19,7 +19,7 @@ fn transfer(amount: i64) -> Transfer {
 
 fn part(from: u32, to: u32, amounts: &[i64]) -> ChannelPart {
     let bytes = amounts.iter().flat_map(|amount| to_bytes(&transfer(*amount))).collect();
-    ChannelPart { from, to, records: amounts.len() as u64, bytes }
+    ChannelPart { from, to, to_tasks: 2, records: amounts.len() as u64, bytes }
 }
 
 fn entry(side: Side, edge: &str, parts: &Vec<ChannelPart>) -> Entry {
