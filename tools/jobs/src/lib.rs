@@ -22,7 +22,7 @@ pub use reachability::{Line, Reached, reachability};
 pub use routes::{Flight, RouteLine, routes};
 pub use snapring::connector::{BadLines, Format};
 pub use tokens::{Token, Tokens, tokens};
-pub use transfers::{ACCOUNTS, Account, Balance, Money, Transfer, Transfers, transfers};
+pub use transfers::{ACCOUNTS, Account, Balance, Money, Transfer, Transfers, balances, transfers};
 pub use wordcount::{WordCount, wordcount, words};
 
 use sample::inputs_or_sample;

@@ -5,7 +5,7 @@
 use crate::Output;
 use crate::random::{below, mixed};
 use snapring::connector::Generate;
-use snapring::dataflow::Dataflow;
+use snapring::dataflow::{Dataflow, Stream};
 use snapring::error::{ConnectorError, Failed};
 use snapring::operator::{Emit, Operator, Value};
 use snapring::record::Record;
@@ -60,16 +60,21 @@ const SPLITS: u32 = 64;
 /// # Errors
 /// The output's path is that of a file.
 pub fn transfers(job: Transfers, output: &Output) -> Result<Dataflow, ConnectorError> {
-    let Transfers { accounts, amount, seed, transfers } = job;
     let flow = Dataflow::new("transfers");
+    output.take("balances", balances(job, &flow))?;
+    Ok(flow)
+}
+
+/// The job without its end: draws it into a dataflow, and gives what each account has when no transfer is left.
+pub fn balances(job: Transfers, flow: &Dataflow) -> Stream<Balance> {
+    let Transfers { accounts, amount, seed, transfers } = job;
     let limit = transfers.map_or_else(|| "without end".to_owned(), |transfers| transfers.to_string());
     let kicks = Generate::new(accounts, SPLITS, move |account| job.kick(account))
         .label(format!("accounts {accounts}, amount {amount}, seed {seed}, transfers {limit}"));
     let (on_the_way, arriving) = flow.source("kicks", kicks).feedback::<Transfer>("transfers");
     let (sent, balances) = arriving.key_by(|transfer| transfer.to).process(ACCOUNTS, job).partition_result();
     on_the_way.close(sent);
-    output.take("balances", balances)?;
-    Ok(flow)
+    balances
 }
 
 /// The operator that holds the accounts. The records of all channels of the job are [`Transfer`]s.
