@@ -184,6 +184,12 @@ impl<T: Record> Body for Entry<T> {
     }
 
     fn absorb(&mut self, cut: &mut TaskCut, is_cut: bool) -> Result<Cut, Failed> {
+        if is_cut && cut.watches_cuts() {
+            let beside = self.look_beside(cut);
+            if beside != Cut::Go {
+                return Ok(beside);
+            }
+        }
         for (number, input) in self.inputs.iter_mut().enumerate() {
             while cut.polls(number) && (!is_cut || input.is_ready(cut)) {
                 match input.take(cut)? {

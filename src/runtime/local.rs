@@ -203,8 +203,6 @@ impl Local {
         self.restored
     }
 
-    #[doc(hidden)]
-    pub fn dbg(&self) { if let Stage::Runs(r) = &self.stage { for t in &r.tasks { t.dbg(); } } }
     /// How often the job has been restarted after a failure.
     #[must_use]
     pub fn restarts(&self) -> u32 {

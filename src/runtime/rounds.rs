@@ -20,7 +20,6 @@ impl Rounds {
         Self { component, laps, inside: inside.iter().position(|inside| *inside).unwrap_or(0) }
     }
 
-    pub(super) fn dbg(&self) -> String { format!("{:?} {}", self.laps, self.component.lap()) }
     /// Records from within the loop were processed.
     #[inline]
     pub(super) fn processed_inside(&mut self) {

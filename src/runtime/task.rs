@@ -144,6 +144,8 @@ pub(crate) struct Task {
     pub(super) pending: Option<(u64, TaskSnapshot)>,
     /// The last epoch in which it froze, if its outcome has not been acted on.
     undecided: Option<u64>,
+    /// It has tried to read since it froze last.
+    pub(super) has_moved: bool,
     taken: u64,
     unpublished: u32,
     gauge: Arc<TaskGauge>,
@@ -173,6 +175,7 @@ impl Task {
             phase,
             pending: None,
             undecided: None,
+            has_moved: true,
             taken: 0,
             unpublished: 0,
             gauge,
@@ -181,7 +184,6 @@ impl Task {
         }
     }
 
-    pub(crate) fn dbg(&self) { eprintln!("{} {} {:?} pending {:?} {:?} rounds {:?}", self.name, self.index, self.phase, self.pending.as_ref().map(|p| p.0), self.cut, self.rounds.as_ref().map(|r| r.dbg())); }
     /// Over the whole job.
     pub(crate) fn number(&self) -> u32 {
         self.number
@@ -236,22 +238,25 @@ impl Task {
 
     fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         let is_empty = !self.cut.is_paused() && self.body.link().flush();
-        self.follow_epochs(is_empty, shared, events)?;
+        self.follow_epochs(shared, events)?;
         if self.cut.is_paused() {
             self.show(TaskState::BlockedByAlignment);
             return Ok(Progress::None);
         }
-        let is_flushed = self.body.link().flush();
         let cut = match self.phase {
-            Phase::Reading => self.body.attend(&mut self.cut, !is_flushed)?,
+            Phase::Reading => self.body.attend(&mut self.cut, !is_empty)?,
             phase => self.body.absorb(&mut self.cut, phase != Phase::Leaving)?,
         };
         // Once it has handed in its final snapshot, that stands for it.
         if self.phase != Phase::Leaving {
             self.act(cut, shared, events)?;
         }
+        self.ask_word(is_empty, shared, events)?;
         self.hand_in(events);
-        if !is_flushed {
+        if self.cut.is_paused() {
+            return Ok(Progress::Made);
+        }
+        if !self.body.link().flush() {
             if self.phase != Phase::Leaving {
                 self.show(TaskState::BlockedByOutput);
             }
@@ -275,6 +280,7 @@ impl Task {
     }
 
     fn read(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        self.has_moved = true;
         match self.body.poll(&mut self.cut, &mut self.taken)? {
             took @ (Took::Records | Took::InsideRecords) => {
                 if let (Took::InsideRecords, Some(rounds)) = (took, &mut self.rounds) {

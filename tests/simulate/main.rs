@@ -45,7 +45,7 @@ fn check(world: &World) {
 }
 
 fn run(seeds: impl IntoIterator<Item = u64>) -> Result<Seen, Fault> {
-    simulate(seeds, |world| { if std::env::var("SNAPRING_SEED").is_ok() { eprintln!("{:?}", steps(world)); } recipe::draw(&steps(world), world) }, check)
+    simulate(seeds, |world| recipe::draw(&steps(world), world), check)
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! draws the dataflow from its input to its output. Here is the list of them, for tools that offer a choice. A job knows
 //! nothing of cores, checkpoints or command lines: whoever starts it says how it runs.
 
+mod audit;
 mod components;
 mod keyed_count;
 mod output;
@@ -13,6 +14,7 @@ mod tokens;
 mod transfers;
 mod wordcount;
 
+pub use audit::Audit;
 pub use components::{Edge, NodeComponent, components};
 pub use keyed_count::{KeyCount, keyed_count};
 pub use output::Output;
@@ -20,7 +22,7 @@ pub use reachability::{Line, Reached, reachability};
 pub use routes::{Flight, RouteLine, routes};
 pub use snapring::connector::{BadLines, Format};
 pub use tokens::{Token, Tokens, tokens};
-pub use transfers::{ACCOUNTS, Account, Balance, Money, Transfer, Transfers, transfers};
+pub use transfers::{ACCOUNTS, Account, Balance, Money, Transfer, Transfers, balances, transfers};
 pub use wordcount::{WordCount, wordcount, words};
 
 use sample::inputs_or_sample;
@@ -78,7 +80,9 @@ impl Default for Options {
 }
 
 impl Options {
-    fn transfers(&self) -> Transfers {
+    /// How `transfers` is to be.
+    #[must_use]
+    pub fn transfers(&self) -> Transfers {
         let Self { accounts, amount, seed, transfers, .. } = *self;
         Transfers { accounts, amount, seed, transfers }
     }

@@ -5,7 +5,7 @@
 use crate::Output;
 use crate::random::{below, mixed};
 use snapring::connector::Generate;
-use snapring::dataflow::Dataflow;
+use snapring::dataflow::{Dataflow, Stream};
 use snapring::error::{ConnectorError, Failed};
 use snapring::operator::{Emit, Operator, Value};
 use snapring::record::Record;
@@ -60,16 +60,21 @@ const SPLITS: u32 = 64;
 /// # Errors
 /// The output's path is that of a file.
 pub fn transfers(job: Transfers, output: &Output) -> Result<Dataflow, ConnectorError> {
-    let Transfers { accounts, amount, seed, transfers } = job;
     let flow = Dataflow::new("transfers");
+    output.take("balances", balances(job, &flow))?;
+    Ok(flow)
+}
+
+/// The job without its end: draws it into a dataflow, and gives what each account has when no transfer is left.
+pub fn balances(job: Transfers, flow: &Dataflow) -> Stream<Balance> {
+    let Transfers { accounts, amount, seed, transfers } = job;
     let limit = transfers.map_or_else(|| "without end".to_owned(), |transfers| transfers.to_string());
     let kicks = Generate::new(accounts, SPLITS, move |account| job.kick(account))
         .label(format!("accounts {accounts}, amount {amount}, seed {seed}, transfers {limit}"));
     let (on_the_way, arriving) = flow.source("kicks", kicks).feedback::<Transfer>("transfers");
     let (sent, balances) = arriving.key_by(|transfer| transfer.to).process(ACCOUNTS, job).partition_result();
     on_the_way.close(sent);
-    output.take("balances", balances)?;
-    Ok(flow)
+    balances
 }
 
 /// The operator that holds the accounts. The records of all channels of the job are [`Transfer`]s.
@@ -80,19 +85,6 @@ impl Transfers {
     fn kick(&self, account: u64) -> Transfer {
         let share = |all: u64| all / self.accounts + u64::from(account < all % self.accounts);
         Transfer { to: account, amount: 0, hops_left: self.transfers.map_or(u64::MAX, share) }
-    }
-
-    /// Where the money is in a checkpoint that holds these accounts, and these transfers in its channels. An account that it
-    /// does not hold has not been touched.
-    pub fn money(
-        &self,
-        accounts: impl IntoIterator<Item = Account>,
-        on_the_way: impl IntoIterator<Item = Transfer>,
-    ) -> Money {
-        let gained = accounts.into_iter().map(|account| i128::from(account.balance) - i128::from(self.amount));
-        let state = i128::from(self.accounts) * i128::from(self.amount) + gained.sum::<i128>();
-        let channels = on_the_way.into_iter().map(|transfer| i128::from(transfer.amount)).sum();
-        Money { state, channels }
     }
 }
 
@@ -157,13 +149,5 @@ mod tests {
         let hops: Vec<u64> = (0..7).map(|account| JOB.kick(account).hops_left).collect();
         assert_eq!(hops, [143, 143, 143, 143, 143, 143, 142]);
         assert_eq!(Transfers { transfers: None, ..JOB }.kick(0).hops_left, u64::MAX);
-    }
-
-    #[test]
-    fn no_money_is_made_or_lost_on_the_way() {
-        assert_eq!(JOB.money([], []), Money { state: 700, channels: 0 });
-        let accounts = [Account { balance: 30, sent: 1 }, Account { balance: 120, sent: 2 }];
-        let money = JOB.money(accounts, [Transfer { to: 1, amount: 50, hops_left: 9 }]);
-        assert_eq!((money, money.total()), (Money { state: 650, channels: 50 }, 700));
     }
 }

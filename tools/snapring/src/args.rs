@@ -4,7 +4,9 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use snapring::runtime::Initiators;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Streaming dataflows whose state survives kill -9, every record counted exactly once.
@@ -116,6 +118,15 @@ pub struct RunArgs {
     #[arg(long)]
     pub protocol: Option<Protocol>,
 
+    /// Who begins a cut under chandy-lamport and unaligned: the sources, all tasks at once, or the sources and the tasks of
+    /// these stages and operators [default: sources]
+    #[arg(long, value_name = "sources|all|NAME,...", value_parser = Initiators::from_str)]
+    pub initiators: Option<Initiators>,
+
+    /// Under aligned-then-unaligned: when a checkpoint that is not aligned yet is cut unaligned [default: 20ms]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub unaligned_after: Option<Duration>,
+
     /// From the begin of one checkpoint to the begin of the next: 10ms, 1.5s, 2m [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "state")]
     pub checkpoint_interval: Option<Duration>,
@@ -145,6 +156,11 @@ pub struct RunArgs {
     /// With --epoch: go back even where results cannot be taken back, and have them twice
     #[arg(long, requires = "epoch")]
     pub accept_duplicates: bool,
+
+    /// transfers: read each checkpoint back while the job runs, and say in a line where the money is: with --json on standard
+    /// output, else on standard error. Fails if any is missing, or is there twice
+    #[arg(long, requires = "state")]
+    pub audit: bool,
 
     /// keyed-count: different keys [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -222,18 +238,18 @@ pub enum Idle {
 pub enum Protocol {
     /// An input waits at its barrier until all inputs have it
     Aligned,
+    /// A task is cut at the first marker, and saves what its other inputs bring until theirs
+    ChandyLamport,
+    /// The cut is seen over whatever lies queued, and what lies queued is saved: soon, also under backpressure
+    Unaligned,
+    /// Aligned; what takes longer than --unaligned-after is cut unaligned
+    AlignedThenUnaligned,
+    /// No input waits: after a restart no record is missing, but some may count twice
+    AtLeastOnce,
+    /// All tasks pause, everything is saved, all go on
+    StopTheWorld,
     /// No checkpoints
     None,
-    #[value(hide = true)]
-    Unaligned,
-    #[value(hide = true)]
-    ChandyLamport,
-    #[value(hide = true)]
-    AlignedThenUnaligned,
-    #[value(hide = true)]
-    AtLeastOnce,
-    #[value(hide = true)]
-    StopTheWorld,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -261,6 +277,20 @@ pub enum InspectCommand {
         /// Only this checkpoint
         #[arg(long, value_name = "N")]
         epoch: Option<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List what a checkpoint holds of channels: records that were on their way when it was taken
+    Channels {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// This checkpoint [default: the newest one]
+        #[arg(long, value_name = "N")]
+        epoch: Option<u64>,
+        /// Show up to so many records of each channel, the first ones
+        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+        records: usize,
         /// As JSON
         #[arg(long)]
         json: bool,

@@ -1,7 +1,9 @@
 //! The command line, tried as its user meets it: the real binary, real files, real signals. What a job should have come
 //! to is computed here by plain code that shares nothing with the jobs.
 
+mod audit;
 mod bad_input;
+mod channels;
 mod doctor;
 mod heard;
 mod inspect;
