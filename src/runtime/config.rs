@@ -36,6 +36,7 @@ pub struct Config {
     pub(crate) restart: Restart,
     pub(crate) careful: bool,
     pub(crate) watchdog: Duration,
+    pub(crate) stall_limit: Duration,
     pub(crate) seed: Option<u64>,
     pub(crate) clock: Option<Clock>,
 }
@@ -93,6 +94,7 @@ impl Config {
             restart: Restart::never(),
             careful: false,
             watchdog: Duration::from_secs(10),
+            stall_limit: Duration::from_secs(60),
             seed: None,
             clock: None,
         }
@@ -189,6 +191,13 @@ impl Config {
     /// [`Job::warnings`](crate::runtime::Job::warnings), in the metrics and as an event. Default: 10 s.
     pub fn watchdog(mut self, limit: Duration) -> Self {
         self.watchdog = limit;
+        self
+    }
+
+    /// A job in which nothing moves for longer, though a task waits for another, is told to stand still, with what each task
+    /// waits for: in [`Job::warnings`](crate::runtime::Job::warnings) and as an event. Default: 60 s.
+    pub fn stall_limit(mut self, limit: Duration) -> Self {
+        self.stall_limit = limit;
         self
     }
 

@@ -43,6 +43,8 @@ pub(crate) trait Body: Send {
     fn is_ready(&self, _: &TaskCut) -> bool {
         true
     }
+    /// Shows which inputs are left for later, if the task `waits`.
+    fn show_held(&mut self, _: &TaskCut, _waits: bool) {}
     /// The task takes in nothing more, but marks; records that still come are an error. `is_cut`: it still takes part in epochs.
     fn absorb(&mut self, _: &mut TaskCut, _is_cut: bool) -> Result<Cut, Failed> {
         Ok(Cut::Go)
@@ -302,7 +304,10 @@ impl Task {
     }
 
     fn took_records(&mut self) -> Result<(), Failed> {
-        self.show(TaskState::Busy);
+        if self.shown != TaskState::Busy {
+            self.show(TaskState::Busy);
+            self.body.show_held(&self.cut, false);
+        }
         self.gauge.took_batch(self.taken);
         self.unpublished += 1;
         // Nothing more to read: what there is goes now, not when the next step finds the same.
@@ -348,7 +353,9 @@ impl Task {
     /// There is nothing to read now.
     fn rest(&mut self) -> Result<Progress, Failed> {
         self.publish()?;
-        self.show(if self.cut.is_aligning() { TaskState::BlockedByAlignment } else { TaskState::Idle });
+        let is_aligning = self.cut.is_aligning();
+        self.show(if is_aligning { TaskState::BlockedByAlignment } else { TaskState::Idle });
+        self.body.show_held(&self.cut, is_aligning || self.rounds.is_some());
         if self.rounds.is_some() && self.go_round() {
             return Ok(Progress::Made);
         }
