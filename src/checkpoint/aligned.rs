@@ -42,9 +42,9 @@ pub(super) fn drained(inputs: &mut Inputs, input: usize, epoch: u64) -> Drained 
     Drained::Queue
 }
 
-/// Rule 11, with the second half of rule 10 and rule 32.
+/// Rule 11, with the second half of rule 10.
 pub(super) fn freeze_if_agreed(inputs: &mut Inputs) -> Cut {
-    match inputs.by_word(false).or_else(|| inputs.agreed()) {
+    match inputs.agreed() {
         Some(epoch) => inputs.freeze(epoch, Outputs::Barrier),
         None => Cut::Go,
     }

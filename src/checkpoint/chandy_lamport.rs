@@ -7,7 +7,7 @@
 //!   freezes and sends markers on all its outputs; the channel on which the first marker came is empty (at a head, where
 //!   the marker acts when it is drained: what of it lies in the spill is logged); every other input is logged until its
 //!   marker. A marker *ends* recording.
-//! - **18.** Any process may begin. Sources always do, named tasks may too; rule 32 does the rest.
+//! - **18.** Any process may begin. Sources always do, named tasks may too; rule 32 does the rest (`task.rs`).
 
 use super::decision::{Cut, Drained, Outputs};
 use super::inputs::{Inputs, Phase};
@@ -29,12 +29,4 @@ pub(super) fn drained(inputs: &mut Inputs, input: usize, epoch: u64) -> Drained 
     inputs.queue(input, epoch); // its place is behind all that lies in the spill
     let Cut::Freeze(epoch) = inputs.freeze(epoch, Outputs::Barrier) else { unreachable!("it has just frozen") };
     Drained::Freeze(epoch)
-}
-
-/// Rules 18 and 32.
-pub(super) fn freeze_by_word(inputs: &mut Inputs, is_initiator: bool) -> Cut {
-    match inputs.by_word(is_initiator) {
-        Some(epoch) => inputs.freeze(epoch, Outputs::Barrier),
-        None => Cut::Go,
-    }
 }

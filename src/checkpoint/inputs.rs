@@ -56,8 +56,6 @@ pub(super) struct Inputs {
     logging: usize,
     /// The epoch whose barriers are being collected; 0 when none is.
     aligning: u64,
-    /// The newest epoch that the word has told of, if it is not past; else 0.
-    wanted: u64,
     /// The last epoch in which the task froze.
     frozen: u64,
     /// The highest epoch known to be given up.
@@ -82,7 +80,6 @@ impl Inputs {
             bringing: kinds.iter().filter(|kind| **kind == InputKind::Forward).count(),
             logging: 0,
             aligning: 0,
-            wanted: 0,
             frozen: restored_epoch,
             given_up: 0,
             outputs: Outputs::Barrier,
@@ -180,16 +177,9 @@ impl Inputs {
         self.bringing -= usize::from(std::mem::take(&mut self.inputs[input].brings));
     }
 
-    /// The word tells of an epoch.
-    pub(super) fn want(&mut self, epoch: u64) {
-        if !self.is_stale(epoch) {
-            self.wanted = self.wanted.max(epoch);
-        }
-    }
-
-    /// The epoch that the task takes from the word: by its own initiative, or since no input will bring it (rule 32).
-    pub(super) fn by_word(&self, is_initiator: bool) -> Option<u64> {
-        ((is_initiator || self.bringing == 0) && self.wanted > 0).then_some(self.wanted.max(self.aligning))
+    /// Rule 32: whether no input will bring a barrier, or a cut.
+    pub(super) fn none_brings(&self) -> bool {
+        self.bringing == 0
     }
 
     /// The epoch of which every forward input has delivered the barrier, or has ended.
@@ -218,7 +208,6 @@ impl Inputs {
         self.frozen = epoch;
         self.outputs = outputs;
         self.reopen();
-        self.forget_past();
         Cut::Freeze(epoch)
     }
 
@@ -234,17 +223,10 @@ impl Inputs {
         if self.frozen <= epoch {
             (0..self.inputs.len()).for_each(|input| self.close(input));
         }
-        self.forget_past();
     }
 
     pub(super) fn close(&mut self, input: usize) {
         self.logging -= usize::from(std::mem::take(&mut self.inputs[input].is_logging));
-    }
-
-    fn forget_past(&mut self) {
-        if self.is_past(self.wanted) {
-            self.wanted = 0;
-        }
     }
 
     /// No epoch is aligned any more; what waited is polled again.

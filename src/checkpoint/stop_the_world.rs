@@ -11,9 +11,9 @@
 use super::decision::{Cut, Log, Outputs};
 use super::inputs::{Input, Inputs};
 
-/// The word asks for an epoch: pause.
-pub(super) fn pause(inputs: &Inputs, paused_in: &mut u64, epoch: u64) -> Cut {
-    if inputs.is_stale(epoch) || epoch <= *paused_in {
+/// The word asks for an epoch that is not stale: pause.
+pub(super) fn pause(paused_in: &mut u64, epoch: u64) -> Cut {
+    if epoch <= *paused_in {
         return Cut::Go;
     }
     *paused_in = epoch;

@@ -118,16 +118,20 @@ impl TaskCut {
     }
 
     /// The word `request` says that this epoch has begun. It concerns tasks that begin by themselves, and those to which
-    /// no input will bring it (rule 32); stop-the-world pauses. Asking again with the same epoch changes nothing.
+    /// no input will bring it (rule 32); stop-the-world pauses. Asking again with the same epoch changes nothing. Ask last:
+    /// what the other words and the cuts beside inputs say may matter.
     pub fn requested(&mut self, epoch: u64) -> Cut {
         if self.inputs.is_stale(epoch) {
             return Cut::Go;
         }
-        if self.protocol == Protocol::StopTheWorld {
-            return stop_the_world::pause(&self.inputs, &mut self.paused_in, epoch);
+        let (none_brings, is_initiator) = (self.inputs.none_brings(), self.is_initiator);
+        match self.protocol {
+            Protocol::StopTheWorld => stop_the_world::pause(&mut self.paused_in, epoch),
+            Protocol::Unaligned if is_initiator || none_brings => self.inputs.freeze(epoch, Outputs::Published),
+            Protocol::ChandyLamport if is_initiator || none_brings => self.inputs.freeze(epoch, Outputs::Barrier),
+            _ if none_brings => self.inputs.freeze(epoch, Outputs::Barrier),
+            _ => Cut::Go,
         }
-        self.inputs.want(epoch);
-        self.freeze_by_word()
     }
 
     /// The word `aborted_to` says that all epochs up to this one which are not durable have been given up. Inputs that
@@ -172,12 +176,11 @@ impl TaskCut {
 
     /// (END, tail) is seen beside an input (rule 32, last part). An open log of it closes there: see
     /// [`reached`](Self::reached).
-    pub fn published_end(&mut self, input: usize) -> Cut {
-        if self.protocol != Protocol::Unaligned {
-            return Cut::Go; // its barrier may lie ahead
+    pub fn published_end(&mut self, input: usize) {
+        // Otherwise its barrier may lie ahead.
+        if self.protocol == Protocol::Unaligned {
+            self.inputs.brings_none(input);
         }
-        self.inputs.brings_none(input);
-        self.freeze_by_word()
     }
 
     /// A barrier was taken out of the ring of a back edge.
@@ -221,7 +224,12 @@ impl TaskCut {
     pub fn ended(&mut self, input: usize) -> Cut {
         assert!(self.polls(input), "end taken from input {input}, which is not polled");
         self.inputs.end(input);
-        self.freeze_by_word()
+        match self.protocol {
+            Protocol::Aligned | Protocol::AlignedThenUnaligned | Protocol::AtLeastOnce => {
+                aligned::freeze_if_agreed(&mut self.inputs)
+            }
+            Protocol::ChandyLamport | Protocol::Unaligned | Protocol::StopTheWorld => Cut::Go,
+        }
     }
 
     /// The open log of an input holds all that lies ahead of the cut of [`frozen`](Self::frozen): it has come to the
@@ -258,18 +266,6 @@ impl TaskCut {
     #[must_use]
     pub fn overtakes(&self) -> bool {
         aligned_then_unaligned::overtakes(&self.inputs, self.timed_out)
-    }
-
-    /// Whether the word, or the inputs that have ended, decide for a cut.
-    fn freeze_by_word(&mut self) -> Cut {
-        match self.protocol {
-            Protocol::Aligned | Protocol::AlignedThenUnaligned | Protocol::AtLeastOnce => {
-                aligned::freeze_if_agreed(&mut self.inputs)
-            }
-            Protocol::ChandyLamport => chandy_lamport::freeze_by_word(&mut self.inputs, self.is_initiator),
-            Protocol::Unaligned => unaligned::freeze_by_word(&mut self.inputs, self.is_initiator),
-            Protocol::StopTheWorld => Cut::Go,
-        }
     }
 
     fn resume(&mut self, closed_to: u64) {

@@ -16,18 +16,10 @@
 use super::decision::{Cut, Outputs};
 use super::inputs::Inputs;
 
-/// Rule 19: the cut of this epoch is seen on an input.
+/// Rule 19: the cut of this epoch is seen on an input, or in the word.
 pub(super) fn published(inputs: &mut Inputs, epoch: u64) -> Cut {
     if inputs.is_stale(epoch) {
         return Cut::Go;
     }
     inputs.freeze(epoch, Outputs::Published)
-}
-
-/// Rules 19 and 32.
-pub(super) fn freeze_by_word(inputs: &mut Inputs, is_initiator: bool) -> Cut {
-    match inputs.by_word(is_initiator) {
-        Some(epoch) => inputs.freeze(epoch, Outputs::Published),
-        None => Cut::Go,
-    }
 }

@@ -190,9 +190,10 @@ impl Build<'_> {
         Ok(skipped)
     }
 
-    /// What the snapshot holds of an operator, from all its old tasks.
+    /// What the snapshot holds of an operator's own state, from all its old tasks.
     pub(super) fn restored(&self, operator: &str) -> impl Iterator<Item = &RestoredEntry> {
-        self.start.restored.iter().filter(move |entry| entry.operator == operator)
+        let is_own = move |entry: &&RestoredEntry| entry.operator == operator && Side::of_state(&entry.state).is_none();
+        self.start.restored.iter().filter(is_own)
     }
 }
 

@@ -126,8 +126,7 @@ impl Make for Recipe {
             Coordinator::new(config.protocol(), plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
         let heard = kept.heard.take().expect("each attempt gives back what it hears with");
         let ledger = kept.ledger.clone();
-        let (store, protocol) = (kept.store.take(), config.protocol());
-        let coordination = Coordination::new(shared.clone(), machine, store, header, protocol, sinks, heard, ledger);
+        let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard, ledger);
         let tasks = plan.tasks.iter().map(|task| task.worker).zip(tasks).collect();
         Ok(Made { shared, tasks, dials, coordination, cores: cores.clone(), restored, finished })
     }

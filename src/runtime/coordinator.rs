@@ -83,17 +83,17 @@ pub(crate) struct Coordination {
 }
 
 impl Coordination {
-    /// Of a job whose tasks are all running; `header` is what its checkpoints will say, `protocol` how they are made.
+    /// Of a job whose tasks are all running; `header` is what its checkpoints will say.
     pub(crate) fn new(
         shared: Arc<Shared>,
         machine: Coordinator,
         store: Option<Store>,
         header: Header,
-        protocol: Protocol,
         sinks: Vec<SinkState>,
         events: Receiver<Event>,
         ledger: Arc<Ledger>,
     ) -> Self {
+        let protocol = machine.protocol();
         Self {
             shared,
             running: machine.tasks(),

@@ -10,26 +10,20 @@ use crate::operator::Through;
 use std::sync::mpsc::Sender;
 
 impl Task {
-    /// Acts on the words of the coordinator. `is_empty`: no leftovers wait.
-    pub(super) fn follow_epochs(
-        &mut self,
-        is_empty: bool,
-        shared: &Shared,
-        events: &Sender<Event>,
-    ) -> Result<(), Failed> {
+    /// Acts on the words of the coordinator about epochs that have begun.
+    pub(super) fn follow_epochs(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
         let aborted_to = shared.aborted_to();
         self.cut.aborted_to(aborted_to);
         if self.pending.as_ref().is_some_and(|(epoch, _)| *epoch <= aborted_to) {
             self.abandon(events);
         }
+        let was_paused = self.cut.is_paused();
         self.cut.closed_to(shared.closed_to());
-        // Its final snapshot stands for it, or is about to: where epochs follow each other without a pause, a task that
-        // froze in each of them instead would never finish.
-        if self.phase == Phase::Leaving || (is_empty && self.may_finish(shared)) {
+        // Something is done between two pauses, however short the interval.
+        self.has_moved &= !was_paused || self.cut.is_paused();
+        if self.phase == Phase::Leaving {
             return Ok(());
         }
-        let cut = self.cut.requested(shared.requested());
-        self.act(cut, shared, events)?;
         match self.protocol {
             Protocol::AlignedThenUnaligned => {
                 let cut = self.cut.timed_out(shared.timed_out());
@@ -38,14 +32,39 @@ impl Task {
                     let through = Through::Overtaken(self.cut.frozen());
                     self.body.link().outgoing(&mut |edge| edge.cut(through));
                 }
+                Ok(())
             }
             Protocol::StopTheWorld => {
                 let cut = self.cut.released(shared.released());
-                self.act(cut, shared, events)?;
+                self.act(cut, shared, events)
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// Asks the word that begins epochs: last, for what the others say, and what is beside the rings, matters to it.
+    /// `is_empty`: no leftovers wait.
+    pub(super) fn ask_word(&mut self, is_empty: bool, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
+        // Its final snapshot stands for it, or is about to: where epochs follow each other without a pause, a task that
+        // froze in each of them instead would never finish.
+        if self.phase == Phase::Leaving || (is_empty && self.may_finish(shared)) {
+            return Ok(());
+        }
+        // Something is done between two cuts, however fast epochs are given up: or rings would hold nothing but their barriers.
+        // A cut beside the rings takes no room in them.
+        let stands = !self.has_moved;
+        match self.protocol {
+            Protocol::Unaligned => {}
+            // Of pauses a step without one is enough: who waits for room must not keep others from pausing.
+            Protocol::StopTheWorld if stands => {
+                self.has_moved = true;
+                return Ok(());
+            }
+            _ if stands && self.phase == Phase::Reading => return Ok(()),
             _ => {}
         }
-        Ok(())
+        let cut = self.cut.requested(shared.requested());
+        self.act(cut, shared, events)
     }
 
     /// Freezes, if that is what is to be done.
@@ -60,6 +79,7 @@ impl Task {
             }
             Cut::Freeze(epoch) => epoch,
         };
+        self.has_moved = false;
         self.abandon(events);
         let snapshot = self.freeze(epoch, shared)?;
         shared.note_cut();

@@ -183,25 +183,40 @@ impl<T: Record> Body for Entry<T> {
         !self.rest.is_empty() || self.find(cut).is_some()
     }
 
-    fn absorb(&mut self, cut: &mut TaskCut) -> Result<bool, Failed> {
+    fn absorb(&mut self, cut: &mut TaskCut, is_cut: bool) -> Result<Cut, Failed> {
+        if is_cut && cut.watches_cuts() {
+            let beside = self.look_beside(cut);
+            if beside != Cut::Go {
+                return Ok(beside);
+            }
+        }
         for (number, input) in self.inputs.iter_mut().enumerate() {
-            while cut.polls(number) {
+            while cut.polls(number) && (!is_cut || input.is_ready(cut)) {
                 match input.take(cut)? {
                     Taken::Records(records) => return Err(Cause::AfterLoop { records: records.len() as u64 }.into()),
                     Taken::Mark(Mark::End) => {
-                        let _ = cut.ended(number);
+                        let freeze = cut.ended(number);
+                        if freeze != Cut::Go {
+                            return Ok(freeze);
+                        }
                     }
+                    Taken::Freeze(epoch) => return Ok(Cut::Freeze(epoch)),
                     Taken::Broken => {
                         self.shared.check_neighbours()?;
                         break;
                     }
                     Taken::Nothing => break,
-                    // The task's final snapshot stands for it in whatever epoch this is about.
-                    Taken::Mark(_) | Taken::Aside | Taken::Freeze(_) => {}
+                    Taken::Mark(Mark::Barrier(epoch)) if is_cut => {
+                        let freeze = cut.barrier(number, epoch);
+                        if freeze != Cut::Go {
+                            return Ok(freeze);
+                        }
+                    }
+                    Taken::Mark(_) | Taken::Aside => {}
                 }
             }
         }
-        Ok(cut.all_ended())
+        Ok(Cut::Go)
     }
 
     fn begin_logs(&mut self, cut: &mut TaskCut) -> Result<(), Failed> {

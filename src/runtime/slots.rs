@@ -84,7 +84,8 @@ impl<T: Record> Slots<T> {
             Some(SeenCut::At { epoch, .. }) if epoch > cut.frozen() => cut.published(self.number, epoch),
             Some(SeenCut::End { .. }) if !self.end_seen => {
                 self.end_seen = true;
-                cut.published_end(self.number)
+                cut.published_end(self.number);
+                Cut::Go
             }
             _ => Cut::Go,
         }

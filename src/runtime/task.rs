@@ -43,9 +43,9 @@ pub(crate) trait Body: Send {
     fn is_ready(&self, _: &TaskCut) -> bool {
         true
     }
-    /// The task takes in nothing more: whether all its inputs have ended. Records that still come are an error.
-    fn absorb(&mut self, _: &mut TaskCut) -> Result<bool, Failed> {
-        Ok(true)
+    /// The task takes in nothing more, but marks; records that still come are an error. `is_cut`: it still takes part in epochs.
+    fn absorb(&mut self, _: &mut TaskCut, _is_cut: bool) -> Result<Cut, Failed> {
+        Ok(Cut::Go)
     }
     /// The task has frozen: begins the logs of its inputs.
     fn begin_logs(&mut self, _: &mut TaskCut) -> Result<(), Failed> {
@@ -144,6 +144,8 @@ pub(crate) struct Task {
     pub(super) pending: Option<(u64, TaskSnapshot)>,
     /// The last epoch in which it froze, if its outcome has not been acted on.
     undecided: Option<u64>,
+    /// It has tried to read since it froze last.
+    pub(super) has_moved: bool,
     taken: u64,
     unpublished: u32,
     gauge: Arc<TaskGauge>,
@@ -173,6 +175,7 @@ impl Task {
             phase,
             pending: None,
             undecided: None,
+            has_moved: true,
             taken: 0,
             unpublished: 0,
             gauge,
@@ -235,21 +238,25 @@ impl Task {
 
     fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
         let is_empty = !self.cut.is_paused() && self.body.link().flush();
-        self.follow_epochs(is_empty, shared, events)?;
+        self.follow_epochs(shared, events)?;
         if self.cut.is_paused() {
             self.show(TaskState::BlockedByAlignment);
             return Ok(Progress::None);
         }
-        let is_flushed = self.body.link().flush();
-        let is_alone = if self.phase == Phase::Reading {
-            let cut = self.body.attend(&mut self.cut, !is_flushed)?;
-            self.act(cut, shared, events)?;
-            true
-        } else {
-            self.body.absorb(&mut self.cut)?
+        let cut = match self.phase {
+            Phase::Reading => self.body.attend(&mut self.cut, !is_empty)?,
+            phase => self.body.absorb(&mut self.cut, phase != Phase::Leaving)?,
         };
+        // Once it has handed in its final snapshot, that stands for it.
+        if self.phase != Phase::Leaving {
+            self.act(cut, shared, events)?;
+        }
+        self.ask_word(is_empty, shared, events)?;
         self.hand_in(events);
-        if !is_flushed {
+        if self.cut.is_paused() {
+            return Ok(Progress::Made);
+        }
+        if !self.body.link().flush() {
             if self.phase != Phase::Leaving {
                 self.show(TaskState::BlockedByOutput);
             }
@@ -268,11 +275,12 @@ impl Task {
                 Ok(Progress::Made)
             }
             Phase::Finishing => self.finish(shared, events),
-            Phase::Leaving => Ok(if is_alone { Progress::Done } else { Progress::None }),
+            Phase::Leaving => Ok(if self.cut.all_ended() { Progress::Done } else { Progress::None }),
         }
     }
 
     fn read(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        self.has_moved = true;
         match self.body.poll(&mut self.cut, &mut self.taken)? {
             took @ (Took::Records | Took::InsideRecords) => {
                 if let (Took::InsideRecords, Some(rounds)) = (took, &mut self.rounds) {

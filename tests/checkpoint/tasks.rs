@@ -211,6 +211,7 @@ impl World {
                 let taken: Vec<_> = self.tasks.iter().map(stands).collect();
                 graph.check_cut(&taken, epoch);
             }
+            Some(action @ (Action::TimeOut(_) | Action::Release(_))) => panic!("{action:?} under the aligned protocol"),
             Some(Action::Fail(epoch)) => panic!("epoch {epoch} was the last"),
         }
     }
