@@ -92,6 +92,7 @@ mod sync;
 pub mod testing;
 
 // What most programs name; connectors are in a module of their own.
+pub use checkpoint::Protocol;
 pub use dataflow::{Dataflow, KeyedStream, Stream};
 pub use error::Error;
 pub use operator::Stage;

@@ -1,7 +1,7 @@
-//! Steady state allocates nothing for fixed-layout records: a counting allocator around ring, outbox and inbox, and around a
-//! whole job. It counts by thread, since the test harness allocates on its own.
+//! Steady state allocates nothing for fixed-layout records: a counting allocator around ring, outbox and inbox, around a
+//! spill, and around a whole job. It counts by thread, since the test harness allocates on its own.
 
-use snapring::channel::{Consumer, Inbox, Outbox, Polled, Producer, ring};
+use snapring::channel::{Consumer, Front, Inbox, Outbox, Polled, Producer, Records, Spill, SpillLimits, ring};
 use snapring::connector::{Discard, Generate};
 use snapring::dataflow::Dataflow;
 use snapring::marks::Mark;
@@ -41,7 +41,7 @@ fn round(outbox: &mut Outbox<Record>, inbox: &mut Inbox<Record>, fused: &mut Vec
         while let Some((_, polled)) = inbox.poll(|_| true) {
             if let Polled::Records(records) = polled {
                 fused.extend(records);
-                sum += snapring::channel::Records::of(fused).map(|record| record[0]).sum::<u64>();
+                sum += Records::of(fused).map(|record| record[0]).sum::<u64>();
             }
         }
     };
@@ -72,6 +72,42 @@ fn steady_state_allocates_nothing() {
         assert_eq!(round(&mut outbox, &mut inbox, &mut fused), (0..1000).sum());
     }
     assert_eq!(ALLOCATIONS.get(), before);
+}
+
+/// More than a chunk and, at the end, more than a segment of the file waits, marks among it; then all of it is taken.
+fn spill_round(spill: &mut Spill<Record>, batch: &mut Vec<Record>) -> u64 {
+    let mut sum = 0;
+    for n in 0..100 {
+        batch.extend((0..70).map(|_| [n; 8]));
+        spill.push(&mut Records::of(batch)).unwrap();
+        if n % 7 == 0 {
+            spill.push_mark(Mark::Barrier(n));
+        }
+    }
+    while let Some(front) = spill.front() {
+        match front {
+            Front::Records => sum += spill.take().unwrap().map(|record| record[0]).sum::<u64>(),
+            Front::Mark(_) => drop(spill.take_mark()),
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_spill_allocates_nothing_in_the_long_run_in_memory_and_in_the_file() {
+    for memory_bytes in [1 << 30, 64 * 1024] {
+        let folder = std::env::temp_dir();
+        let mut spill = Spill::new(SpillLimits { memory_bytes, bytes_max: 1 << 30, folder });
+        let mut batch = Vec::with_capacity(70);
+        for _ in 0..3 {
+            spill_round(&mut spill, &mut batch);
+        }
+        let before = ALLOCATIONS.get();
+        for _ in 0..20 {
+            assert_eq!(spill_round(&mut spill, &mut batch), (0..100).map(|n| 70 * n).sum());
+        }
+        assert_eq!(ALLOCATIONS.get(), before, "with {memory_bytes} bytes in memory");
+    }
 }
 
 fn steps(job: &mut Local, count: u32) {

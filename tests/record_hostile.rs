@@ -5,7 +5,9 @@ mod record_shapes;
 
 use record_shapes::*;
 use snapring::record::text::{write_csv, write_json};
-use snapring::record::{Input, Record, Schema, Text, Type, decode_batch, decode_batch_into, encode_batch, to_bytes};
+use snapring::record::{
+    Datum, DecodeError, Input, Record, Schema, Text, Type, decode_batch, decode_batch_into, encode_batch, to_bytes,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -110,11 +112,17 @@ fn one<T: Record + PartialEq + Debug>(good: &[u8], bad: &[u8]) {
     } else {
         assert!(T::load(bad).is_err(), "another length");
     }
+    // Text may well be longer than the bytes, and a tree has a node for what takes no bytes: only what decoding takes counts.
+    let largest = LARGEST.get();
+    let (schema, mut left) = (T::schema(), bad);
+    let datum = Datum::decode(&schema.ty, &mut left);
+    let many = DecodeError::Invalid("too many values without bytes");
+    assert!(datum.is_ok() == decoded.is_ok() || datum == Err(many), "{datum:?} of {schema}: {bad:?}");
+    LARGEST.set(largest);
     let Ok(value) = decoded else { return };
+    assert!(datum.is_err() || left == rest, "{schema}");
     assert_eq!(to_bytes(&value), read, "one value, one encoding");
     assert_eq!(to_bytes(&used), read);
-    // Text may well be longer than the bytes: only what decoding takes counts.
-    let largest = LARGEST.get();
     let (mut json, mut csv) = (bad, bad);
     write_json(&T::schema(), &mut json, &mut Vec::new()).unwrap();
     write_csv(&T::schema(), &mut csv, &mut Vec::new()).unwrap();
@@ -131,6 +139,9 @@ fn walk(schema: &Schema, bytes: Input<'_>) {
     let mut out = Vec::new();
     let _ = write_json(schema, &mut &bytes[..], &mut out);
     let _ = write_csv(schema, &mut &bytes[..], &mut out);
+    if let Ok(datum) = Datum::decode(&schema.ty, &mut &bytes[..]) {
+        assert!(!datum.to_string().contains(char::is_control), "one line, whatever the names are");
+    }
     assert!(out.len() < 64 << 20, "{} bytes of text from {} bytes with {schema}", out.len(), bytes.len());
 }
 
@@ -196,6 +207,7 @@ fn values_without_bytes_end_some_time() {
         let schema = Schema::decode(&mut Schema::new(ty).to_bytes().as_slice()).unwrap();
         let mut out = Vec::new();
         assert!(write_json(&schema, &mut [0xff, 0xff, 0xff, 0].as_slice(), &mut out).is_err());
+        assert!(Datum::decode(&schema.ty, &mut [0xff, 0xff, 0xff, 0].as_slice()).is_err());
         assert!(out.len() < 64 << 20);
     }
 }

@@ -163,3 +163,102 @@ fn whoever_leaves_last_drops_what_is_left_once() {
         assert_eq!(Arc::strong_count(&drops), 1);
     });
 }
+
+/// The highest epoch whose cut is seen, and its position.
+fn seen(consumer: &Consumer<u64>) -> (u64, u64) {
+    match consumer.cut(1) {
+        Some(SeenCut::At { epoch, position }) => (epoch, position),
+        Some(SeenCut::End { position }) => (u64::MAX, position),
+        None => (0, 0),
+    }
+}
+
+/// Takes `count` slots, the number of a slot being that of the cuts before it: none behind a cut that has not been seen.
+fn take_behind_cuts(consumer: &mut Consumer<u64>, count: usize) {
+    let mut taken = 0;
+    while taken != count {
+        if !consumer.is_ready() {
+            thread::yield_now();
+            continue;
+        }
+        let (epoch, position) = seen(consumer);
+        let is_ahead = epoch == 0 || (position.wrapping_sub(consumer.position()) as i64) > 0;
+        match consumer.poll() {
+            Polled::Records(mut records) => {
+                let behind = records.next().unwrap();
+                assert!(epoch >= behind, "a slot behind cut {behind} is taken, and only cut {epoch} has been seen");
+                assert!(epoch != behind || behind == 0 || !is_ahead, "it lies behind that cut");
+            }
+            Polled::Mark(Mark::End) => assert!(epoch == u64::MAX && !is_ahead),
+            _ => panic!("a slot was seen"),
+        }
+        taken += 1;
+    }
+}
+
+#[test]
+fn no_slot_behind_a_cut_is_taken_before_the_cut_is_seen() {
+    check(|| {
+        let (mut producer, mut consumer) = ring_from(2, 1, u64::MAX - 1);
+        let writer = thread::spawn(move || {
+            push(&mut producer, 0);
+            producer.publish_cut(1);
+            push(&mut producer, 1);
+            producer
+        });
+        take_behind_cuts(&mut consumer, 2);
+        drop(writer.join().unwrap());
+    });
+}
+
+#[test]
+fn a_cut_that_gives_way_to_a_later_one_is_seen_as_that() {
+    check(|| {
+        let (mut producer, mut consumer) = ring_from(1, 1, 0);
+        let writer = thread::spawn(move || {
+            producer.publish_cut(1);
+            push(&mut producer, 1);
+            producer.publish_cut(2);
+            push(&mut producer, 2);
+            producer
+        });
+        take_behind_cuts(&mut consumer, 2);
+        drop(writer.join().unwrap());
+    });
+}
+
+#[test]
+fn the_cut_of_the_end_is_seen_before_the_end_is_taken() {
+    check(|| {
+        let (mut producer, mut consumer) = ring_from(2, 1, 0);
+        let writer = thread::spawn(move || {
+            producer.publish_cut(1);
+            push(&mut producer, 1);
+            producer.publish_end_cut();
+            producer.mark(Mark::End).unwrap();
+        });
+        take_behind_cuts(&mut consumer, 2);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn whoever_sees_a_cut_sees_all_slots_ahead_of_it() {
+    check(|| {
+        let (mut producer, consumer) = ring_from(3, 2, u64::MAX);
+        let writer = thread::spawn(move || {
+            (0..3).for_each(|n| push(&mut producer, n));
+            producer.publish_cut(1);
+            push(&mut producer, 3);
+            producer
+        });
+        while consumer.cut(1).is_none() {
+            thread::yield_now();
+        }
+        assert_eq!(seen(&consumer), (1, 1));
+        assert_eq!(consumer.peek(u64::MAX), Some(Peeked::Records(&[0, 1])));
+        assert_eq!(consumer.peek(0), Some(Peeked::Records(&[2])));
+        assert_eq!(consumer.peek(1), None, "the slot is still open");
+        drop(writer.join().unwrap());
+    });
+}

@@ -1,6 +1,7 @@
 //! How two tasks hand each other records: a ring of slots with one producer and one consumer ([`ring()`]), a task's
-//! outputs ([`Outbox`]) and inputs ([`Inbox`]), and how a worker waits ([`Idle`]). It knows nothing of tasks,
-//! checkpoints or state: a barrier is to it one more [`Mark`](crate::marks::Mark) that keeps its place.
+//! outputs ([`Outbox`]) and inputs ([`Inbox`]), what waits between a ring and a task ([`Spill`]), and how a worker waits
+//! ([`Idle`]). It knows nothing of tasks, checkpoints or state: a barrier is to it one more
+//! [`Mark`](crate::marks::Mark) that keeps its place.
 //!
 //! # Rules
 //!
@@ -23,7 +24,20 @@
 //!    lies in the producer's open slot is dropped, never published, when the producer poisons or goes away.
 //! 8. An index advances before foreign code runs (a record's `drop`, a closure that got a record). So a panic neither
 //!    loses, doubles nor leaks a drop: the rest of a batch is dropped and its slot released while unwinding.
+//! 9. A cut is one word a ring, beside the slots: 24 bits of its epoch and 40 of the position of the first slot behind
+//!    it. The producer publishes it at its tail, without a slot. A cut is replaced by one of a higher epoch or the end's
+//!    only, and the end's by none.
+//! 10. The producer stores the cut (Release) before it publishes a slot behind it. The consumer looks whether a slot is
+//!     there (Acquire), *then* at the cut (Acquire), and only then takes that slot. So it takes none behind a cut that it
+//!     has not seen. On an idle ring it looks between batches.
+//! 11. Whoever sees a cut sees all slots ahead of it.
+//! 12. What epoch and position are in full, the consumer finds out when it first sees the word: the position is the last
+//!     one that the tail can have reached, the epoch the one nearest to an epoch that the caller names. A word that stays
+//!     keeps its meaning.
+//! 13. A slot that is published and not taken can be looked at in place, while the consumer's handle is borrowed for it:
+//!     the producer touches it only when the head has passed it, and the head is moved by the consumer.
 
+mod cut;
 mod gauge;
 mod idle;
 mod inbox;
@@ -33,20 +47,23 @@ mod ring_consumer;
 mod ring_producer;
 mod ring_records;
 mod slot;
+mod spill;
 
 #[cfg(all(test, snapring_loom))]
 mod loom_tests;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;
 
+pub use cut::SeenCut;
 pub use gauge::{Flow, Gauge};
 pub use idle::{Idle, Nap, TaskNap, Wait, Waker, Wakers};
 pub use inbox::Inbox;
-pub use outbox::Outbox;
+pub use outbox::{Outbox, Save};
 pub use ring::ring;
-pub use ring_consumer::{Consumer, Polled};
+pub use ring_consumer::{Consumer, Peeked, Polled};
 pub use ring_producer::Producer;
 pub use ring_records::Records;
+pub use spill::{Front, Spill, SpillLimits};
 
 /// The bytes of records that a slot holds if no batch length is asked for.
 const SLOT_BYTES: usize = 16 * 1024;

@@ -9,10 +9,14 @@
 //! 4. The waiting records of all lanes together have a limit, by the size of the Rust values; what they own on the heap
 //!    is not counted. Marks are not counted either: a task with leftovers processes nothing, so there are few.
 
+mod cut;
+
 use super::ring_producer::Producer;
 use crate::error::{Cause, Failed};
 use crate::marks::Mark;
 use std::collections::VecDeque;
+
+pub use cut::Save;
 
 /// The rings of one output edge, with their leftovers.
 pub struct Outbox<T> {

@@ -2,6 +2,7 @@
 //! written nor how they are read.
 #![allow(unsafe_code)]
 
+use super::cut::CutWord;
 use super::ring_consumer::Consumer;
 use super::ring_producer::Producer;
 use super::slot::{Content, Header, SlotLayout};
@@ -34,6 +35,8 @@ struct Words {
     state: CachePadded<AtomicU32>,
     /// Slots released by the consumer.
     head: CachePadded<AtomicU64>,
+    /// Where the last published cut lies; written by the producer, once a checkpoint.
+    cut: CachePadded<CutWord>,
 }
 
 /// The producer has gone.
@@ -91,7 +94,8 @@ impl Ring {
 
     /// Writes words and headers. For the standard library's atomics all bytes zero is the same as `initialize(0)`.
     fn initialize(&self, start: u64) {
-        let words = Words { state: AtomicU32::new(0).into(), head: AtomicU64::new(start).into() };
+        let words =
+            Words { state: AtomicU32::new(0).into(), head: AtomicU64::new(start).into(), cut: CutWord::new().into() };
         // SAFETY: aligned, within the allocation, and nobody else knows of it yet.
         unsafe { self.words.write(words) };
         for slot in 0..self.slots {
@@ -142,6 +146,11 @@ impl Ring {
         &self.words().head
     }
 
+    #[inline(always)]
+    pub(super) fn cut(&self) -> &CutWord {
+        &self.words().cut
+    }
+
     /// Bits of [`PRODUCER_GONE`], [`CONSUMER_GONE`], [`POISONED`].
     #[inline(always)]
     pub(super) fn state(&self) -> u32 {
@@ -161,6 +170,13 @@ impl Ring {
     pub(super) fn after(&self, at: Cursor) -> Cursor {
         let slot = at.slot + 1;
         Cursor { position: at.position.wrapping_add(1), slot: if slot == self.slots { 0 } else { slot } }
+    }
+
+    /// The slot on which a position falls that is `ahead` slots, fewer than there are, after `at`.
+    pub(super) fn slot_ahead(&self, at: Cursor, ahead: u32) -> u32 {
+        debug_assert!(ahead < self.slots);
+        let (slot, slots) = (u64::from(at.slot) + u64::from(ahead), u64::from(self.slots));
+        (if slot < slots { slot } else { slot - slots }) as u32
     }
 
     /// Says that this side (`bit`) will not touch the ring again. If the other side has left already, drops what was

@@ -2,6 +2,7 @@
 //! what marks mean, but that nothing follows [`Mark::End`].
 #![allow(unsafe_code)]
 
+use super::cut::{CutReader, SeenCut};
 use super::gauge::Gauge;
 use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
 use super::ring_records::{Records, Release};
@@ -17,6 +18,7 @@ pub struct Consumer<T> {
     at: Cursor,
     ended: bool,
     gauge: Option<Arc<Gauge>>,
+    cut: CutReader,
     ring: Ring,
     records: PhantomData<T>,
 }
@@ -35,6 +37,15 @@ pub enum Polled<'a, T> {
     Poisoned,
 }
 
+/// What [`Consumer::peek`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Peeked<'a, T> {
+    /// A batch. It stays where it is.
+    Records(&'a [T]),
+    /// A mark.
+    Mark(Mark),
+}
+
 /// What [`Consumer::poll`] would find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
@@ -51,7 +62,7 @@ impl<T> Consumer<T> {
     /// # Safety
     /// The only consumer of this ring, whose records are `T` and whose positions begin `at`.
     pub(super) unsafe fn new(ring: Ring, at: Cursor) -> Self {
-        Self { at, ended: false, gauge: None, ring, records: PhantomData }
+        Self { at, ended: false, gauge: None, cut: CutReader::new(), ring, records: PhantomData }
     }
 
     /// Counts from here on what is taken, in `gauge`.
@@ -91,6 +102,46 @@ impl<T> Consumer<T> {
     /// Whether [`Mark::End`] has been taken.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// The position of the slot that is taken next.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.at.position
+    }
+
+    /// The last cut that the producer has published, if there is one. `near` is an epoch that the caller knows of, fewer
+    /// than 2^23 from the cut's when it is first seen here.
+    ///
+    /// So that no slot behind a cut is taken before the cut is seen, look first whether a slot is there
+    /// ([`Consumer::is_ready`], [`Consumer::peek`]), then here, and only then take that slot.
+    #[inline]
+    pub fn cut(&self, near: u64) -> Option<SeenCut> {
+        let ahead = self.at.position.wrapping_add(u64::from(self.ring.slots()));
+        self.cut.read(self.ring.cut(), near, ahead)
+    }
+
+    /// What lies in the slot at `position`, if it is published and has not been taken. Takes nothing.
+    pub fn peek(&self, position: u64) -> Option<Peeked<'_, T>> {
+        let ahead = position.wrapping_sub(self.at.position);
+        if ahead >= u64::from(self.ring.slots()) || self.ring.state() & POISONED != 0 {
+            return None;
+        }
+        let slot = self.ring.slot_ahead(self.at, ahead as u32);
+        let header = self.ring.header(slot);
+        if !header.is_published(position) {
+            return None;
+        }
+        // SAFETY: published, as has just been seen, and not released: the head never passes `at`, which is not past it.
+        Some(match unsafe { header.content() } {
+            Content::Records(len) => {
+                let first = self.ring.records::<T>(slot);
+                // SAFETY: so many records were published in this slot. The producer does not touch a slot before the head has
+                // passed it, and only this handle moves the head and takes records, for which it must not be borrowed.
+                Peeked::Records(unsafe { std::slice::from_raw_parts(first.as_ptr(), len as usize) })
+            }
+            Content::Mark(mark) => Peeked::Mark(mark),
+        })
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 //! free slot goes back to the caller.
 #![allow(unsafe_code)]
 
+use super::cut::END;
 use super::gauge::Gauge;
 use super::ring::{CONSUMER_GONE, Cursor, POISONED, PRODUCER_GONE, Ring};
 use super::slot::{Content, LINE_BYTES, fetch_to_write};
@@ -24,6 +25,8 @@ pub struct Producer<T> {
     /// The head as last seen: slots before `head_seen` + number of slots may be written.
     head_seen: u64,
     len_max: usize,
+    /// The highest epoch of which a cut has been published; `END` for the end, 0 for none.
+    cut: u64,
     gauge: Option<Arc<Gauge>>,
     ring: Ring,
     records: PhantomData<T>,
@@ -42,7 +45,8 @@ impl<T> Producer<T> {
     /// The only producer of this ring, whose slots hold `len_max` records of `T` and whose positions begin `at`.
     pub(super) unsafe fn new(ring: Ring, at: Cursor, len_max: usize) -> Self {
         let first = NonNull::dangling();
-        Self { first, len: 0, room: 0, at, head_seen: at.position, len_max, gauge: None, ring, records: PhantomData }
+        let (head_seen, records) = (at.position, PhantomData);
+        Self { first, len: 0, room: 0, at, head_seen, len_max, cut: 0, gauge: None, ring, records }
     }
 
     /// Counts from here on what goes through, in `gauge`.
@@ -185,6 +189,23 @@ impl<T> Producer<T> {
             gauge.sent_mark();
         }
         Ok(())
+    }
+
+    /// Publishes a cut of `epoch`, not 0, behind all records pushed and marks sent so far, for the consumer to see over
+    /// whatever lies queued. It needs no slot. The open slot is published in any case. A cut of the same or a higher epoch
+    /// stays what it is.
+    pub fn publish_cut(&mut self, epoch: u64) {
+        debug_assert!(epoch != 0, "epochs begin with 1");
+        self.publish();
+        if epoch > self.cut {
+            self.cut = epoch;
+            self.ring.cut().store(epoch, self.at.position);
+        }
+    }
+
+    /// As [`Producer::publish_cut`], for all epochs to come: the producer has finished. Nothing replaces it.
+    pub fn publish_end_cut(&mut self) {
+        self.publish_cut(END);
     }
 
     /// Whether the consumer has gone: nothing will ever be taken again.

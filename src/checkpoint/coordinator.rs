@@ -117,6 +117,12 @@ impl Coordinator {
         }
     }
 
+    /// How its tasks agree on a cut.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
     /// How many tasks there are, finished ones too.
     #[must_use]
     pub fn tasks(&self) -> usize {

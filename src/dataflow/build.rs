@@ -1,14 +1,19 @@
 //! Makes the tasks of a drawing: runs the recipes, and gives each task its ends of the rings.
 
 use super::drawing::{Drawing, PortId};
-use crate::channel::{Consumer, Gauge, Outbox, Producer, ring, slot_records};
+use crate::channel::{Consumer, Gauge, Outbox, Producer, Spill, SpillLimits, ring, slot_records};
+use crate::checkpoint::InputKind;
 use crate::error::{BuildError, Error};
-use crate::graph::{Plan, Route};
-use crate::operator::{Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
-use crate::runtime::{Care, ChannelDial, Config, Dials, Hydrate, SourceMeter, Task, TaskDial};
-use crate::snapshot::RestoredEntry;
+use crate::graph::{self, Plan};
+use crate::operator::{EdgeEnd, Lane, Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
+use crate::record::Record;
+use crate::runtime::{
+    Care, ChannelDial, Component, Config, Dials, Hydrate, Initiators, Input, Inputs, Origin, Slots, SourceMeter, Task,
+    TaskDial, TaskPlace, TaskRules,
+};
+use crate::snapshot::{RestoredEntry, Side};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What the recipes of one task need.
@@ -19,6 +24,8 @@ pub(super) struct Build<'a> {
     /// What the start found out: splits, snapshot, place.
     pub(super) start: &'a Start,
     pub(super) grids: &'a mut Grids,
+    /// The chain of the task that is being made.
+    pub(super) chain: usize,
     /// The task that is being made.
     pub(super) index: u32,
     pub(super) tasks: u32,
@@ -41,6 +48,9 @@ pub(super) struct Start {
 #[derive(Default)]
 pub(super) struct Grids {
     by_edge: BTreeMap<usize, Box<dyn Any>>,
+    /// What the snapshot holds of an edge, dealt out to tasks and not fetched yet.
+    pub(super) dealt: BTreeMap<usize, Box<dyn Any>>,
+    components: Vec<Arc<Component>>,
     dials: Vec<ChannelDial>,
 }
 
@@ -74,26 +84,83 @@ impl Build<'_> {
         Outbox::new(std::mem::take(&mut self.grid::<T>(edge).producers[index]), limit_bytes)
     }
 
+    /// What this task reads from: its ends of the rings, and what the snapshot holds of them.
+    pub(super) fn inputs<T: Record>(&mut self, port: PortId) -> Result<Inputs<T>, Error> {
+        let (mut inputs, mut edges, mut rest) = (Vec::new(), Vec::new(), VecDeque::new());
+        for (number, edge) in self.drawing.edges_into(port).into_iter().enumerate() {
+            let end = self.end(edge, Side::Input);
+            let back = self.drawing.graph.edges[edge].back;
+            for (lane, ring) in self.consumers::<T>(edge).into_iter().enumerate() {
+                let kind = if back { InputKind::Back } else { InputKind::Forward };
+                let enters = !end.inside && self.component().is_some();
+                let origin = Origin { edge: number, from: end.other(lane), kind, inside: end.inside, enters };
+                let spill = back.then(|| Spill::new(self.spill_limits()));
+                inputs.push(Input::new(origin, Slots::new(inputs.len(), ring), spill));
+            }
+            edges.push(end);
+            rest.extend(self.rest::<T>(edge)?.into_iter().map(|batch| (number, batch)));
+        }
+        // As much as fits the rings once more: what is above that makes the loop wait.
+        let full_bytes = (self.config.ring_capacity * self.batch_len::<T>() * size_of::<T>()) as u64;
+        let (component, shared) = (self.component(), self.start.meter.clone());
+        Ok(Inputs { inputs, edges, rest, component, full_bytes, shared })
+    }
+
+    /// This task's end of an edge.
+    pub(super) fn end(&self, edge: usize, side: Side) -> EdgeEnd {
+        let graph = &self.drawing.graph;
+        let drawn = &graph.edges[edge];
+        let chain = match side {
+            Side::Input => drawn.to,
+            Side::Output => drawn.from,
+        };
+        EdgeEnd {
+            edge: drawn.name.as_str().into(),
+            chain: graph.chains[chain].name.as_str().into(),
+            task: self.index,
+            tasks: self.tasks,
+            one_to_one: drawn.is_one_to_one(self.plan.chains[drawn.from].tasks, self.plan.chains[drawn.to].tasks),
+            inside: self.plan.loops.is_inside(drawn),
+        }
+    }
+
+    /// The loop that this task is part of.
+    fn component(&self) -> Option<Arc<Component>> {
+        self.plan.loops.component_of(self.chain).map(|number| self.grids.components[number].clone())
+    }
+
+    fn spill_limits(&self) -> SpillLimits {
+        let Config { spill_memory_bytes, spill_bytes_max, .. } = *self.config;
+        SpillLimits { memory_bytes: spill_memory_bytes, bytes_max: spill_bytes_max, folder: std::env::temp_dir() }
+    }
+
     /// This task's inputs along an edge.
-    pub(super) fn consumers<T: Send + 'static>(&mut self, edge: usize) -> Vec<Consumer<T>> {
+    fn consumers<T: Send + 'static>(&mut self, edge: usize) -> Vec<Consumer<T>> {
         let index = self.index as usize;
         std::mem::take(&mut self.grid::<T>(edge).consumers[index])
     }
 
     fn grid<T: Send + 'static>(&mut self, edge: usize) -> &mut Grid<T> {
-        let drawn = self.drawing.graph.edges[edge];
+        let drawn = &self.drawing.graph.edges[edge];
         let (from, to) = (self.plan.chains[drawn.from].tasks as usize, self.plan.chains[drawn.to].tasks as usize);
         let (slots, batch_len) = (self.config.ring_capacity, self.batch_len::<T>());
-        let Grids { by_edge, dials } = self.grids;
+        let Grids { by_edge, dials, .. } = self.grids;
         let number = |chain: usize, task: usize| self.plan.chains[chain].first_task as usize + task;
         let grid = by_edge.entry(edge).or_insert_with(|| {
-            let one_to_one = drawn.route == Route::Forward && from == to;
+            let one_to_one = drawn.is_one_to_one(from as u32, to as u32);
             Box::new(Grid::<T>::new(from, to, one_to_one, slots, batch_len, |from, to, gauge| {
                 let (from, to) = (number(drawn.from, from), number(drawn.to, to));
                 dials.push(ChannelDial { from, to, slots: slots as u64, gauge });
             }))
         });
         grid.downcast_mut().expect("an edge is drawn and built with one type")
+    }
+
+    /// What tells the lane of a record along an edge: to be asked about the records of a snapshot, all of them in the same
+    /// order at whichever task.
+    pub(super) fn lane<T: 'static>(&self, edge: usize) -> Box<dyn Lane<T>> {
+        let make = self.drawing.lane::<T>(edge).expect("an edge is drawn and built with one type");
+        make(self)
     }
 
     /// What an operator with state opens with.
@@ -123,9 +190,10 @@ impl Build<'_> {
         Ok(skipped)
     }
 
-    /// What the snapshot holds of an operator, from all its old tasks.
+    /// What the snapshot holds of an operator's own state, from all its old tasks.
     pub(super) fn restored(&self, operator: &str) -> impl Iterator<Item = &RestoredEntry> {
-        self.start.restored.iter().filter(move |entry| entry.operator == operator)
+        let is_own = move |entry: &&RestoredEntry| entry.operator == operator && Side::of_state(&entry.state).is_none();
+        self.start.restored.iter().filter(is_own)
     }
 }
 
@@ -170,7 +238,12 @@ pub(super) fn tasks(
     plan: &Plan,
     start: &Start,
 ) -> Result<(Vec<Task>, Dials), Error> {
-    let (mut grids, mut dials) = (Grids::default(), Dials::default());
+    let heads =
+        |component: &graph::Component| component.heads.iter().map(|&chain| plan.chains[chain].tasks as usize).sum();
+    let components = plan.loops.components.iter().map(|component| Arc::new(Component::new(heads(component))));
+    let mut grids = Grids { components: components.collect(), ..Grids::default() };
+    let mut dials = Dials::default();
+    let initiates = initiators(drawing, config, plan)?;
     let mut tasks = Vec::with_capacity(plan.tasks.len());
     let hydrates = config.checkpoints.as_ref().is_some_and(|kept| kept.hydrate == Hydrate::Background);
     for (number, task) in plan.tasks.iter().enumerate() {
@@ -180,12 +253,17 @@ pub(super) fn tasks(
             plan,
             start,
             grids: &mut grids,
+            chain: task.chain,
             index: task.index,
             tasks: plan.chains[task.chain].tasks,
         };
         let body = drawing.roots[task.chain](&mut build)?;
         let chain = &drawing.graph.chains[task.chain];
-        let made = Task::new(number as u32, chain.name.as_str().into(), task.index, body, start.epoch, hydrates);
+        let component = plan.loops.component_of(task.chain).map(|number| grids.components[number].clone());
+        let (protocol, initiates) = (config.protocol(), initiates[number]);
+        let rules = TaskRules { protocol, initiates, epoch: start.epoch, component };
+        let place = TaskPlace { number: number as u32, name: chain.name.as_str().into(), index: task.index };
+        let made = Task::new(place, body, rules, hydrates);
         let operators = chain.operators.iter().map(|operator| operator.name.clone()).collect();
         let gauge = made.gauge().clone();
         dials.tasks.push(TaskDial::new(chain.name.as_str().into(), task.index, task.worker, operators, gauge));
@@ -193,6 +271,34 @@ pub(super) fn tasks(
     }
     dials.channels = grids.dials;
     Ok((tasks, dials))
+}
+
+/// Of each task: whether it begins cuts by itself (protocols, rule 18). Those that no marker would reach begin too.
+fn initiators(drawing: &Drawing, config: &Config, plan: &Plan) -> Result<Vec<bool>, Error> {
+    let graph = &drawing.graph;
+    let wanted = config.checkpoints.as_ref().map_or(&Initiators::Sources, |checkpoints| &checkpoints.initiators);
+    let named = |chain: &graph::Chain, name: &String| {
+        chain.name == *name || chain.operators.iter().any(|operator| operator.name == *name)
+    };
+    if let Initiators::Named(names) = wanted
+        && let Some(name) = names.iter().find(|name| !graph.chains.iter().any(|chain| named(chain, name)))
+    {
+        let known: Vec<String> = graph.chains.iter().map(|chain| format!("`{}`", chain.name)).collect();
+        return Err(BuildError::UnknownStage { name: name.clone(), known: known.join(", ") }.into());
+    }
+    let begins = |chain: usize| match wanted {
+        Initiators::Sources => !graph.edges.iter().any(|edge| edge.to == chain),
+        Initiators::All => true,
+        Initiators::Named(names) => names.iter().any(|name| named(&graph.chains[chain], name)),
+    };
+    let mut initiates: Vec<bool> = plan.tasks.iter().map(|task| begins(task.chain)).collect();
+    let chosen: Vec<u32> = (0..plan.tasks.len() as u32).filter(|task| initiates[*task as usize]).collect();
+    let unreached = graph::unreached(graph, plan, &chosen);
+    if !unreached.is_empty() {
+        tracing::info!(tasks = ?unreached, "no marker would reach these tasks: they begin cuts by themselves");
+    }
+    unreached.into_iter().for_each(|task| initiates[task as usize] = true);
+    Ok(initiates)
 }
 
 /// Checks that every port is read.

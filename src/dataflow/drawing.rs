@@ -8,7 +8,7 @@ use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
 use crate::handle::Outside;
-use crate::operator::{Committer, Pipe, Place, SplitState};
+use crate::operator::{Committer, Lane, Pipe, Place, SplitState};
 use crate::record::Schema;
 use crate::runtime::Body;
 use std::any::Any;
@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Makes a pipe for one task.
 pub(super) type MakePipe<T> = Box<dyn Fn(&mut Build<'_>) -> Result<Box<dyn Pipe<T>>, Error> + Send>;
+/// Makes what tells the lane of a record along an edge, the same at whichever task.
+pub(super) type MakeLane<T> = Box<dyn Fn(&Build<'_>) -> Box<dyn Lane<T>> + Send>;
 /// Makes the root of one task.
 pub(super) type MakeBody = Box<dyn Fn(&mut Build<'_>) -> Result<Box<dyn Body>, Error> + Send>;
 /// Lists a source's splits: those of the snapshot, checked, or the first ones.
@@ -54,6 +56,8 @@ pub(super) struct Drawing {
     /// One for each chain.
     pub(super) roots: Vec<MakeBody>,
     pub(super) ports: Vec<Port>,
+    /// For each edge a `MakeLane<T>`.
+    lanes: Vec<Box<dyn Any + Send>>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
     /// Operators with a table, and what is in it.
@@ -126,10 +130,23 @@ impl Drawing {
         self.ports[at.0].chain
     }
 
-    /// Draws an edge and returns its index.
-    pub(super) fn edge(&mut self, from: PortId, to: usize, route: Route) -> usize {
-        self.graph.edges.push(Edge { from: self.ports[from.0].chain, to, route });
+    /// Draws an edge and returns its index. `back`: it closes a loop.
+    pub(super) fn edge<T: 'static>(
+        &mut self,
+        from: PortId,
+        to: usize,
+        route: Route,
+        back: bool,
+        lane: MakeLane<T>,
+    ) -> usize {
+        // It gets its name when its chains have theirs.
+        self.graph.edges.push(Edge { name: String::new(), from: self.ports[from.0].chain, to, route, back });
+        self.lanes.push(Box::new(lane));
         self.graph.edges.len() - 1
+    }
+
+    pub(super) fn lane<T: 'static>(&self, edge: usize) -> Option<&MakeLane<T>> {
+        self.lanes[edge].downcast_ref()
     }
 
     pub(super) fn reader<T: 'static>(&self, at: PortId) -> Option<&MakePipe<T>> {

@@ -1,15 +1,15 @@
 //! Where a stream goes on to the tasks of another chain, over rings: as it is, by key, to each in turn or to all.
 
 use super::build::Build;
-use super::drawing::{Drawing, PortId, named, unnamed};
+use super::drawing::{Drawing, MakeLane, PortId, named, unnamed};
 use super::keyed::KeyedStream;
 use super::stream::Stream;
-use crate::channel::Inbox;
 use crate::error::BuildError;
 use crate::graph::{Keeps, Operator, Route};
 use crate::operator::{Borrowed, ByKey, Chain, Closure, Computed, InTurn, KeyOf, Rings, SendTo, Stage, ToAll};
 use crate::record::Record;
 use crate::runtime::Entry;
+use crate::snapshot::Side;
 use std::cell::RefCell;
 use std::panic::Location;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         T: Record + Clone,
     {
         let first = named(name, "broadcast", Location::caller(), Keeps::Nothing);
-        self.repartitioned(first, Route::Broadcast, |_| ToAll)
+        self.repartitioned(first, Route::Broadcast, |_, _| ToAll)
     }
 
     /// Deals the records out evenly over all tasks of what follows, a batch to each in turn, also where the parallelism
@@ -115,7 +115,7 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
     {
         let key = Closure::new(operator.name.as_str().into(), key);
         let of_record = key.clone();
-        let stream = self.repartitioned(operator, Route::Key, move |build| {
+        let stream = self.repartitioned(operator, Route::Key, move |build, _| {
             let (key, hasher, mut scratch) = (of_record.clone(), build.start.hasher, Vec::new());
             ByKey(move |record: &T| key.call(|key| key.with(record, |key| hasher.hash(key, &mut scratch))))
         });
@@ -127,45 +127,57 @@ impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {
         self,
         first: Operator,
         route: Route,
-        make_route: impl Fn(&Build<'_>) -> R + Send + 'static,
+        make_route: impl MakeRoute<R>,
     ) -> Stream<T>
     where
         T: Record,
     {
         let entry = RingEntry::draw::<T>(&self.drawing, first);
-        self.into_rings(&entry, route, make_route);
+        self.into_rings(&entry, Way { route, back: false }, make_route);
         entry.stream()
     }
 
     /// Ends the chain in rings to the tasks of another.
-    fn into_rings<R: SendTo<T> + 'static>(
-        self,
-        to: &RingEntry,
-        route: Route,
-        make_route: impl Fn(&Build<'_>) -> R + Send + 'static,
-    ) where
+    fn into_rings<R: SendTo<T> + 'static>(self, to: &RingEntry, way: Way, make_route: impl MakeRoute<R>)
+    where
         T: Record,
     {
         let Self { drawing, port, stages, operators, .. } = self;
         let mut draw = drawing.borrow_mut();
         draw.operators(port, operators);
-        let edge = draw.edge(port, to.chain, route);
+        let make_lane = make_route.clone();
+        // From the same lane on at whichever task: each finds the same lane for the same record.
+        let lane: MakeLane<T> = Box::new(move |build| Box::new(make_lane(build, 0)));
+        let edge = draw.edge(port, to.chain, way.route, way.back, lane);
         draw.plug::<C::In>(
             port,
             Box::new(move |build| {
-                let rings = Rings::new(build.outbox::<T>(edge), make_route(build));
+                let (outbox, end) = (build.outbox::<T>(edge), build.end(edge, Side::Output));
+                let rings = Rings::new(outbox, make_route(build, build.index as usize), end);
                 Ok(Box::new(Chain::new(stages.replicate(), rings)))
             }),
         );
     }
 }
 
-fn in_turn<T>(build: &Build<'_>) -> InTurn {
-    InTurn::new(build.index as usize, build.batch_len::<T>())
+/// Makes the route of a task's records; it is told the lane to begin at, where that is free.
+trait MakeRoute<R>: Fn(&Build<'_>, usize) -> R + Clone + Send + 'static {}
+
+impl<R, F: Fn(&Build<'_>, usize) -> R + Clone + Send + 'static> MakeRoute<R> for F {}
+
+fn in_turn<T>(build: &Build<'_>, first: usize) -> InTurn {
+    InTurn::new(first, build.batch_len::<T>())
+}
+
+/// What kind of edge it is.
+#[derive(Clone, Copy)]
+struct Way {
+    route: Route,
+    back: bool,
 }
 
 /// The beginning of a chain that takes its records from rings.
-struct RingEntry {
+pub(super) struct RingEntry {
     drawing: Rc<RefCell<Drawing>>,
     name: String,
     chain: usize,
@@ -173,30 +185,38 @@ struct RingEntry {
 }
 
 impl RingEntry {
-    fn draw<T: Record>(drawing: &Rc<RefCell<Drawing>>, first: Operator) -> Self {
+    pub(super) fn draw<T: Record>(drawing: &Rc<RefCell<Drawing>>, first: Operator) -> Self {
         let name = first.name.clone();
         let mut draw = drawing.borrow_mut();
         let port = draw.chain(first, |port| {
             Box::new(move |build| {
-                let edges = build.drawing.edges_into(port);
-                let consumers = edges.into_iter().flat_map(|edge| build.consumers::<T>(edge)).collect();
+                let inputs = build.inputs::<T>(port)?;
                 let (pipe, care) = (build.pipe::<T>(port)?, build.start.care.clone());
-                Ok(Box::new(Entry::new(Inbox::new(consumers), pipe, care)))
+                Ok(Box::new(Entry::new(inputs, pipe, care)))
             })
         });
         Self { drawing: drawing.clone(), name, chain: draw.chain_of(port), port }
     }
 
     /// Leads a stream into it. One of another dataflow is a mistake, told when the dataflow starts.
-    fn take_in<T: Record, C: Stage<Out = T>>(&self, stream: Stream<T, C>) {
+    pub(super) fn take_in<T: Record, C: Stage<Out = T>>(&self, stream: Stream<T, C>) {
+        self.join(stream, false);
+    }
+
+    /// Leads a stream back into it.
+    pub(super) fn take_back<T: Record, C: Stage<Out = T>>(&self, stream: Stream<T, C>) {
+        self.join(stream, true);
+    }
+
+    fn join<T: Record, C: Stage<Out = T>>(&self, stream: Stream<T, C>, back: bool) {
         if Rc::ptr_eq(&self.drawing, &stream.drawing) {
-            stream.into_rings(self, Route::Forward, in_turn::<T>);
+            stream.into_rings(self, Way { route: Route::Forward, back }, in_turn::<T>);
         } else {
             self.drawing.borrow_mut().mistake = Some(BuildError::TwoDataflows { operator: self.name.clone() });
         }
     }
 
-    fn stream<T: Send + 'static>(self) -> Stream<T> {
-        Stream::at(self.drawing, self.port)
+    pub(super) fn stream<T: Send + 'static>(&self) -> Stream<T> {
+        Stream::at(self.drawing.clone(), self.port)
     }
 }

@@ -3,13 +3,16 @@
 mod back;
 mod branch;
 mod build;
+mod channels;
 mod drawing;
 mod edge;
+mod feedback;
 mod handles;
 mod keyed;
 mod start;
 mod stream;
 
+pub use feedback::Feedback;
 pub use keyed::KeyedStream;
 pub use stream::Stream;
 
@@ -72,7 +75,9 @@ impl Dataflow {
     /// What was drawn so far, as values: chains, operators and edges.
     #[must_use]
     pub fn graph(&self) -> Graph {
-        self.drawing.borrow().graph.clone()
+        let mut graph = self.drawing.borrow().graph.clone();
+        graph.name_edges();
+        graph
     }
 
     /// Starts the job on threads of its own. With checkpoints configured it goes on from the newest one in the state folder.

@@ -6,8 +6,9 @@
 
 use super::back::{self, WayBack};
 use super::build::{self, Start};
+use super::channels;
 use super::drawing::{Drawing, SinkDrawn};
-use crate::checkpoint::{Coordinator, Protocol, Timing};
+use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
@@ -17,7 +18,7 @@ use crate::runtime::{
     Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
     StatePlace, allowed_cores,
 };
-use crate::snapshot::{Durability, Restored, RestoredEntry, Store, StoreOptions};
+use crate::snapshot::{Durability, Restored, RestoredEntry, Side, Store, StoreOptions};
 use core_affinity::CoreId;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +47,14 @@ impl Recipe {
         let plan = graph::plan(&drawn.graph, &settings(&config, &numbers)?)?;
         drawn.outside.started();
         drop(drawn);
-        Ok(Self { drawing: drawing.take(), config, plan, cores })
+        let mut drawing = drawing.take();
+        drawing.graph.name_edges();
+        Ok(Self { drawing, config, plan, cores })
+    }
+
+    #[cfg(test)]
+    pub(super) fn graph(&self) -> &graph::Graph {
+        &self.drawing.graph
     }
 
     /// Opens the store, or takes the one that was given; none for a job without checkpoints.
@@ -115,7 +123,7 @@ impl Make for Recipe {
         let (tasks, dials) = if finished { Default::default() } else { build::tasks(drawing, config, plan, &start)? };
         let now_ns = shared.meter.clock().now_ns();
         let machine =
-            Coordinator::new(Protocol::Aligned, plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
+            Coordinator::new(config.protocol(), plan.tasks.len(), epoch, timing(config.checkpoints.as_ref()), now_ns);
         let heard = kept.heard.take().expect("each attempt gives back what it hears with");
         let ledger = kept.ledger.clone();
         let coordination = Coordination::new(shared.clone(), machine, kept.store.take(), header, sinks, heard, ledger);
@@ -169,9 +177,10 @@ fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
     drawing.graph.validate()?;
     build::check_ports(drawing)?;
     config.validate()?;
-    match drawing.sinks.iter().find(|sink| sink.exactly_once && config.checkpoints.is_none()) {
-        Some(sink) => Err(BuildError::NeedsCheckpoints { operator: sink.name.to_string() }),
-        None => Ok(()),
+    match drawing.sinks.iter().find(|sink| sink.exactly_once).map(|sink| sink.name.to_string()) {
+        Some(operator) if config.checkpoints.is_none() => Err(BuildError::NeedsCheckpoints { operator }),
+        Some(operator) if !config.protocol().is_exact() => Err(BuildError::NeedsExactProtocol { operator }),
+        _ => Ok(()),
     }
 }
 
@@ -198,7 +207,7 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
     Timing {
         interval_ns: checkpoints.and_then(|checkpoints| checkpoints.interval).map(ns),
         timeout_ns: checkpoints.map(|checkpoints| ns(checkpoints.timeout)),
-        unaligned_after_ns: None,
+        unaligned_after_ns: checkpoints.map(|checkpoints| ns(checkpoints.unaligned_after)),
     }
 }
 
@@ -210,7 +219,9 @@ fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreE
 /// Is it this job's, and does every state find its operator?
 fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Error> {
     let header = Header::read(&snapshot.header, &drawing.graph.name)?;
-    let kept: BTreeSet<&str> = snapshot.entries.iter().map(|entry| entry.operator.as_str()).collect();
+    channels::check(drawing, snapshot)?;
+    let of_operators = snapshot.entries.iter().filter(|entry| Side::of_state(&entry.state).is_none());
+    let kept: BTreeSet<&str> = of_operators.map(|entry| entry.operator.as_str()).collect();
     let operators = drawing.graph.operators().filter(|operator| operator.keeps != Keeps::Nothing);
     let drawn: BTreeSet<&str> = operators.map(|operator| operator.name.as_str()).collect();
     if kept == drawn {

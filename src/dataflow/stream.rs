@@ -41,6 +41,17 @@ impl<T: Send + 'static> Stream<T> {
     }
 }
 
+impl<T, C> Stream<T, C> {
+    /// The same, with its records' type by the name that the caller has for it.
+    pub(super) fn of<R>(self) -> Stream<R, C>
+    where
+        C: Stage<Out = R>,
+    {
+        let Self { drawing, port, stages, operators, .. } = self;
+        Stream { drawing, port, stages, operators, types: PhantomData }
+    }
+}
+
 // The type of a stream spells out its chain; an alias would hide just that.
 #[allow(clippy::type_complexity)]
 impl<T: Send + 'static, C: Stage<Out = T>> Stream<T, C> {

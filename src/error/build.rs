@@ -45,6 +45,30 @@ pub enum BuildError {
         /// The operator.
         operator: String,
     },
+    /// A feedback that nothing comes back by.
+    #[error("feedback `{name}` ({place}) is left open: close it with what is to come round, `.close(stream)`")]
+    OpenFeedback {
+        /// The feedback.
+        name: String,
+        /// Where it is drawn.
+        place: String,
+    },
+    /// A feedback that makes no loop.
+    #[error(
+        "feedback `{name}` ({place}) never comes back: it is closed with a stream that does not come from its own. Close it with one that does; `merge` joins streams without a loop"
+    )]
+    NoLoop {
+        /// The feedback.
+        name: String,
+        /// Where it is drawn.
+        place: String,
+    },
+    /// A loop that no feedback has declared.
+    #[error("a loop leads through {chains}, and no edge of it is a feedback: open it with `.feedback(…)`")]
+    UndeclaredLoop {
+        /// The chains that it leads through.
+        chains: String,
+    },
     /// A number that makes no sense.
     #[error("{what} must be {must}, not {is}")]
     Setting {
@@ -73,6 +97,14 @@ pub enum BuildError {
     /// An exactly-once sink without checkpoints.
     #[error("sink `{operator}` is exactly-once and publishes only what a checkpoint covers: configure checkpoints")]
     NeedsCheckpoints {
+        /// The sink.
+        operator: String,
+    },
+    /// An exactly-once sink under a protocol that may count records twice.
+    #[error(
+        "sink `{operator}` is exactly-once, and under the protocol at-least-once records may count twice after a restore: choose an exact protocol, or a plain sink"
+    )]
+    NeedsExactProtocol {
         /// The sink.
         operator: String,
     },

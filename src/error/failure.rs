@@ -2,6 +2,7 @@
 
 use super::{ConnectorError, StateError, StoreError};
 use std::fmt;
+use std::path::PathBuf;
 
 /// The first error of a job: what, and where.
 #[derive(Debug)]
@@ -48,6 +49,15 @@ pub enum Cause {
     /// A ring's other end is gone without a reason given.
     #[error("a neighbouring task is gone without having ended its stream")]
     NeighbourGone,
+    /// Records came round in a loop that had ended: an operator in it emits into it from its `on_end`.
+    #[error(
+        "{records} records came round after their loop had ended: an operator in it emits into the loop when its input ends. \
+         Emit there only what leaves the loop"
+    )]
+    AfterLoop {
+        /// In the batch that came.
+        records: u64,
+    },
     /// A source or a sink failed.
     #[error(transparent)]
     Connector(#[from] ConnectorError),
@@ -61,6 +71,28 @@ pub enum Cause {
     OutboxFull {
         /// The limit.
         limit_bytes: usize,
+    },
+    /// What waits in a loop went over its limit.
+    #[error(
+        "more than {limit_bytes} bytes of records wait in a loop, which grows without bound if it sends round more than it \
+         takes: let fewer records go round, or raise the limit (`Config::spill`)"
+    )]
+    LoopFull {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The file failed in which records wait that came round a loop, or that a restore brought.
+    #[error(
+        "{}: cannot {action} the file for waiting records: {error}; make room there or give it another folder, or let more \
+         of them wait in memory (`Config::spill`)", folder.display()
+    )]
+    Spill {
+        /// Where the file is; it has no name.
+        folder: PathBuf,
+        /// What was tried: "create", "write to", "read".
+        action: &'static str,
+        /// What the system said.
+        error: std::io::Error,
     },
     /// State could not be kept.
     #[error(transparent)]

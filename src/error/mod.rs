@@ -65,7 +65,7 @@ impl Error {
                 Cause::Store(error) => error.exit_code(),
                 Cause::State(StateError::Corrupt { .. }) => 3,
                 Cause::State(StateError::Mismatch { .. }) => 4,
-                Cause::State(StateError::Unreadable { .. }) => 5,
+                Cause::State(StateError::Unreadable { .. }) | Cause::Spill { .. } => 5,
                 _ => 1,
             },
         }

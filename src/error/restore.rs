@@ -52,6 +52,34 @@ pub enum RestoreError {
         /// The newest epoch.
         from: u64,
     },
+    /// Records were on their way along an edge that is not drawn any more.
+    #[error(
+        "epoch {epoch} holds {records} records that were on their way along `{edge}`, and the dataflow has no such edge now (it has {drawn}): give the stages their old names back, or start with a new state folder"
+    )]
+    Channel {
+        /// The epoch of the snapshot.
+        epoch: u64,
+        /// The edge.
+        edge: String,
+        /// How many records.
+        records: u64,
+        /// The edges of the dataflow.
+        drawn: String,
+    },
+    /// Records were on their way to all tasks of a stage, each to one of them.
+    #[error(
+        "epoch {epoch} holds records on their way along `{edge}`, which go to every task: they were on their way to {then} tasks and cannot be dealt out to {now}. Start with {then} tasks there, and change that after a checkpoint without such records (an aligned one, or at a moment without load)"
+    )]
+    Broadcast {
+        /// The epoch of the snapshot.
+        epoch: u64,
+        /// The edge.
+        edge: String,
+        /// How many tasks there were.
+        then: u32,
+        /// How many there are.
+        now: u32,
+    },
     /// The checkpoint was made with another hash function.
     #[error("the snapshot was made with the hash function `{found}`, this version uses `{expected}`")]
     Hash {

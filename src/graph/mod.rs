@@ -1,12 +1,18 @@
 //! The drawn dataflow as plain values: what was drawn, whether it can run, and how it is laid out over tasks and
 //! workers. It knows no records, threads or rings.
 
+mod dot;
+mod loops;
 mod plan;
+mod reach;
+mod words;
 
+pub use loops::{Component, Loops};
 pub use plan::{ChainPlan, Plan, Settings, TaskPlan, plan};
+pub use reach::{reach, unreached};
 
 use crate::error::BuildError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// What was drawn.
@@ -27,6 +33,17 @@ pub struct Chain {
     pub name: String,
     /// In the order in which they were drawn.
     pub operators: Vec<Operator>,
+}
+
+/// The kind of the operator that a loop begins with.
+pub const FEEDBACK: &str = "feedback";
+
+impl Chain {
+    /// The feedback that it begins with, if it does.
+    #[must_use]
+    pub fn feedback(&self) -> Option<&Operator> {
+        self.operators.first().filter(|operator| operator.kind == FEEDBACK)
+    }
 }
 
 /// An operator as drawn.
@@ -80,14 +97,19 @@ impl fmt::Display for Route {
 }
 
 /// A bundle of rings from the tasks of one chain to those of another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Edge {
+    /// Different from that of any other edge, and the same as long as the names of its chains are. A checkpoint keeps what
+    /// lies in its rings under it. `FROM->TO` by the names of the chains; of a feedback `feedback NAME`.
+    pub name: String,
     /// Index of the chain it leaves.
     pub from: usize,
     /// Index of the chain it enters.
     pub to: usize,
     /// How records find their task.
     pub route: Route,
+    /// Whether it closes a loop: drawn as feedback.
+    pub back: bool,
 }
 
 impl Graph {
@@ -96,10 +118,27 @@ impl Graph {
         self.chains.iter().flat_map(|chain| &chain.operators)
     }
 
-    /// Checks names.
+    /// Gives the edges their names: once all is drawn, for until then those of chains change.
+    pub(crate) fn name_edges(&mut self) {
+        let mut taken = BTreeSet::new();
+        for edge in &mut self.edges {
+            let (from, to) = (&self.chains[edge.from], &self.chains[edge.to]);
+            let name = match to.feedback().filter(|_| edge.back) {
+                Some(feedback) => format!("feedback {}", feedback.name),
+                None => format!("{}->{}", from.name, to.name),
+            };
+            let numbered = (2..).map(|number| format!("{name} #{number}"));
+            let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+            edge.name = free.expect("numbers do not end");
+            taken.insert(edge.name.clone());
+        }
+    }
+
+    /// Checks names and loops.
     ///
     /// # Errors
-    /// Nothing was drawn, or two operators share a name, or one has none.
+    /// Nothing was drawn, or two operators share a name, or one has none; a loop that is no feedback's, or a feedback that is
+    /// open or makes no loop.
     pub fn validate(&self) -> Result<(), BuildError> {
         if self.chains.is_empty() {
             return Err(BuildError::Empty(self.name.clone()));
@@ -121,21 +160,9 @@ impl Graph {
                 });
             }
         }
-        Ok(())
+        Loops::find(self).check(self)
     }
 }
 
-/// One line a chain, then its outputs: what `--graph` prints.
-impl fmt::Display for Graph {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "dataflow {}", self.name)?;
-        for (index, chain) in self.chains.iter().enumerate() {
-            let operators: Vec<_> = chain.operators.iter().map(|o| format!("{} ({})", o.name, o.kind)).collect();
-            writeln!(f, "  chain {}: {}", chain.name, operators.join(" > "))?;
-            for edge in self.edges.iter().filter(|edge| edge.from == index) {
-                writeln!(f, "    {} to chain {}", edge.route, self.chains[edge.to].name)?;
-            }
-        }
-        Ok(())
-    }
-}
+#[cfg(test)]
+mod tests;

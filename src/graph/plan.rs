@@ -1,6 +1,6 @@
 //! Lays a graph out: how many tasks each chain has, and which worker runs which.
 
-use super::Graph;
+use super::{Graph, Loops};
 use crate::error::BuildError;
 use std::collections::BTreeMap;
 
@@ -22,6 +22,8 @@ pub struct Plan {
     pub chains: Vec<ChainPlan>,
     /// All tasks; their index is their number.
     pub tasks: Vec<TaskPlan>,
+    /// The loops.
+    pub loops: Loops,
 }
 
 /// A chain's layout.
@@ -57,7 +59,7 @@ pub fn plan(graph: &Graph, settings: &Settings) -> Result<Plan, BuildError> {
         return Err(BuildError::Setting { what, must, is });
     }
     check_names(graph, settings)?;
-    let mut plan = Plan { chains: Vec::new(), tasks: Vec::new() };
+    let mut plan = Plan { chains: Vec::new(), tasks: Vec::new(), loops: Loops::find(graph) };
     for (index, chain) in graph.chains.iter().enumerate() {
         let own = |name: &str| settings.stages.get(name);
         let stage = own(&chain.name).or_else(|| chain.operators.iter().find_map(|operator| own(&operator.name)));

@@ -1,11 +1,13 @@
 //! The output into a handle that the program polls.
 
+use super::outgoing::{Outgoing, Through, VisitOutgoing};
 use super::pipe::{Link, Output, Visit};
 use super::{Emit, Progress};
 use crate::channel::{Consumer, Outbox, Producer};
 use crate::error::Failed;
 use crate::handle::OutputPort;
 use crate::marks::Mark;
+use crate::snapshot::Entry;
 use std::sync::Arc;
 
 /// The ring to a handle, at the end of a chain.
@@ -65,13 +67,33 @@ impl<T: Send> Link for Delivering<T> {
         self.outbox.publish();
         Ok(())
     }
-    fn mark(&mut self, mark: Mark) {
-        self.outbox.mark_all(mark);
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>) {
+        visit(self);
     }
     fn end(&mut self) -> Result<Progress, Failed> {
         Ok(Progress::Done)
     }
     fn visit(&mut self, _: &mut Visit<'_>) -> Result<(), Failed> {
         Ok(())
+    }
+}
+
+/// The handle is told where an epoch ends by a barrier, whichever way the tasks agreed on it: it has nothing to save.
+impl<T: Send> Outgoing for Delivering<T> {
+    fn mark(&mut self, mark: Mark) {
+        self.outbox.mark_all(mark);
+    }
+    fn mark_inside(&mut self, _: Mark) {}
+    fn publish_end(&mut self) {}
+    fn cut(&mut self, through: Through) {
+        if let Through::Barrier(epoch) | Through::Published(epoch) | Through::Kept(epoch) = through {
+            self.mark(Mark::Barrier(epoch));
+        }
+    }
+    fn has_waiting_barrier(&self, _: u64) -> bool {
+        false
+    }
+    fn take_kept(&mut self) -> Option<Entry> {
+        None
     }
 }

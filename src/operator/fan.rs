@@ -1,11 +1,11 @@
 //! Where a chain parts into several within the same task: every record to each branch, or to the one that a closure picks.
 //! The records' ways are told apart here; how they get to another task is not known here.
 
+use super::outgoing::VisitOutgoing;
 use super::pipe::{Link, Out, Output, Visit};
 use super::stage::Closure;
 use super::{Emit, Progress};
 use crate::error::{Cause, Failed};
-use crate::marks::Mark;
 
 /// The branches of a fan, whatever their types.
 pub(crate) trait Branches: Send {
@@ -150,8 +150,8 @@ impl<B: Branches, D: Send> Link for Fan<B, D> {
     fn publish(&mut self) -> Result<(), Failed> {
         self.branches.try_each(&mut |branch| branch.publish())
     }
-    fn mark(&mut self, mark: Mark) {
-        self.each(|branch| branch.mark(mark));
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>) {
+        self.each(|branch| branch.outgoing(visit));
     }
     fn end(&mut self) -> Result<Progress, Failed> {
         let mut progress = Progress::Done;
@@ -205,8 +205,8 @@ mod tests {
             self.note("publish");
             Ok(())
         }
-        fn mark(&mut self, _: Mark) {
-            self.note("mark");
+        fn outgoing(&mut self, _: &mut VisitOutgoing<'_>) {
+            self.note("outgoing");
         }
         fn end(&mut self) -> Result<Progress, Failed> {
             if self.portions == 0 {
@@ -243,10 +243,10 @@ mod tests {
         assert!(!branches.flush(), "one is full");
         assert_eq!(heard(), "aflush bflush ");
         branches.publish().unwrap();
-        branches.mark(Mark::End);
+        branches.outgoing(&mut |_| {});
         branches.visit(&mut |_| Ok(())).unwrap();
         branches.poison();
-        assert_eq!(heard(), "apublish bpublish amark bmark avisit bvisit apoison bpoison ");
+        assert_eq!(heard(), "apublish bpublish aoutgoing boutgoing avisit bvisit apoison bpoison ");
         assert!(!branches.is_broken());
         while branches.end().unwrap() != Progress::Done {}
         assert_eq!(heard(), "aportion bportion bportion ");

@@ -55,6 +55,11 @@ pub(crate) fn check_schema(entry: &RestoredEntry, now: &Schema, epoch: u64) -> R
 /// Reads a small value back.
 pub(crate) fn value<T: Record>(entry: &RestoredEntry, epoch: u64) -> Result<T, Error> {
     check_schema(entry, &T::schema(), epoch)?;
+    decoded(entry, epoch)
+}
+
+/// The same of an entry whose schema speaks of something else: of the records that its root holds encoded.
+pub(crate) fn decoded<T: Record>(entry: &RestoredEntry, epoch: u64) -> Result<T, Error> {
     T::decode(&mut entry.root.as_slice()).map_err(|error| corrupt(entry, epoch, &error))
 }
 

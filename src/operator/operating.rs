@@ -1,11 +1,11 @@
 //! Operators with state, and the pipe that holds one.
 
 use super::Progress;
+use super::outgoing::VisitOutgoing;
 use super::pipe::{Frozen, Link, Out, Pipe, Stateful, Visit};
 use super::stage::blamed;
 use crate::channel::Records;
 use crate::error::Failed;
-use crate::marks::Mark;
 use crate::page::Pool;
 use crate::snapshot::Entry;
 use crate::state::Hasher;
@@ -85,8 +85,8 @@ impl<O: Operate<Out: Send>> Link for Operating<O> {
     fn publish(&mut self) -> Result<(), Failed> {
         self.out.next().publish()
     }
-    fn mark(&mut self, mark: Mark) {
-        self.out.next().mark(mark);
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>) {
+        self.out.next().outgoing(visit);
     }
     fn end(&mut self) -> Result<Progress, Failed> {
         let (operator, out) = (&mut self.operator, &mut self.out);

@@ -4,10 +4,10 @@
 //! becomes of it to its outputs: the pipes behind it in the same task, the rings to other tasks, or a sink. Everything
 //! that is not records (room, leftovers, marks, the end, state) runs down the same tree through [`Link`].
 
+use super::outgoing::VisitOutgoing;
 use super::{Emit, Progress, Stage};
 use crate::channel::Records;
 use crate::error::Failed;
-use crate::marks::Mark;
 use crate::snapshot::Entry;
 
 /// The part of a pipe that does not depend on what flows through it.
@@ -20,8 +20,8 @@ pub(crate) trait Link: Send {
     fn poison(&mut self);
     /// The task has nothing more to read for now: partial batches go.
     fn publish(&mut self) -> Result<(), Failed>;
-    /// Sends a mark on every ring below, behind all that was emitted.
-    fn mark(&mut self, mark: Mark);
+    /// Calls `visit` for the rings of every edge below.
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>);
     /// The input has ended: emits what is still to come, a portion a call. `Done` if that was all.
     fn end(&mut self) -> Result<Progress, Failed>;
     /// Calls `visit` for everything below that has state.
@@ -105,8 +105,8 @@ impl<C: Stage, O: Output<C::Out>> Link for Chain<C, O> {
     fn publish(&mut self) -> Result<(), Failed> {
         self.output.publish()
     }
-    fn mark(&mut self, mark: Mark) {
-        self.output.mark(mark);
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>) {
+        self.output.outgoing(visit);
     }
     fn end(&mut self) -> Result<Progress, Failed> {
         self.output.end()
@@ -172,8 +172,8 @@ impl<T: Send> Link for Out<T> {
     fn publish(&mut self) -> Result<(), Failed> {
         self.next.publish()
     }
-    fn mark(&mut self, mark: Mark) {
-        self.next.mark(mark);
+    fn outgoing(&mut self, visit: &mut VisitOutgoing<'_>) {
+        self.next.outgoing(visit);
     }
     fn end(&mut self) -> Result<Progress, Failed> {
         self.next.end()

@@ -1,10 +1,10 @@
 //! The output into a sink's writer.
 
+use super::outgoing::VisitOutgoing;
 use super::pipe::{Frozen, Link, Output, Stateful, Visit};
 use super::stage::blamed;
 use super::{Emit, Progress, Writer};
 use crate::error::Failed;
-use crate::marks::Mark;
 use std::sync::Arc;
 
 /// A sink's writer at the end of a chain.
@@ -47,7 +47,7 @@ impl<W: Writer> Link for Writing<W> {
     fn publish(&mut self) -> Result<(), Failed> {
         self.call(Writer::flush)
     }
-    fn mark(&mut self, _: Mark) {}
+    fn outgoing(&mut self, _: &mut VisitOutgoing<'_>) {}
     fn end(&mut self) -> Result<Progress, Failed> {
         Ok(Progress::Done)
     }

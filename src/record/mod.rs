@@ -45,6 +45,8 @@
 //! );
 //! # Ok(()) }
 //! ```
+//! Who has the bytes and their [`Schema`], but not the type, reads them as a [`Datum`].
+//!
 //! Unions, references and lifetimes are refused with the reason, and so are types that contain themselves: they would
 //! have no schema of finite size.
 //! ```compile_fail
@@ -70,10 +72,12 @@
 
 mod batch;
 mod compound;
+mod dynamic;
 mod inline_text;
 mod mirror;
 mod number;
 mod result;
+mod scalar;
 mod schema;
 mod schema_codec;
 pub mod text;
@@ -81,8 +85,10 @@ mod tuple;
 
 pub use crate::error::DecodeError;
 pub use batch::{ZERO_WIDTH_MAX, decode_batch, decode_batch_into, encode_batch, from_bytes, to_bytes};
+pub use dynamic::Datum;
 pub use inline_text::{Text, TextTooLong};
 pub use mirror::Mirror;
+pub use scalar::Scalar;
 pub use schema::{Field, Schema, Type, Variant};
 pub use snapring_derive::Record;
 use zerocopy::FromBytes;

@@ -1,7 +1,9 @@
 //! How a job runs: cores, parallelism, rings, checkpoints.
 
+use super::protocol::Initiators;
 use super::restart::Restart;
 use crate::channel::Wait;
+use crate::checkpoint::Protocol;
 use crate::clock::Clock;
 use crate::error::BuildError;
 use crate::snapshot::{Durability, SinkKind, Store};
@@ -26,6 +28,8 @@ pub struct Config {
     pub(crate) batch_len_max: Option<usize>,
     pub(crate) outbox_bytes_max: usize,
     pub(crate) state_bytes_max: usize,
+    pub(crate) spill_memory_bytes: usize,
+    pub(crate) spill_bytes_max: u64,
     pub(crate) wait: Wait,
     pub(crate) rate_per_s: Option<u64>,
     pub(crate) checkpoints: Option<Checkpoints>,
@@ -81,6 +85,8 @@ impl Config {
             batch_len_max: None,
             outbox_bytes_max: 1 << 30,
             state_bytes_max: usize::MAX,
+            spill_memory_bytes: 64 << 20,
+            spill_bytes_max: 4 << 30,
             wait: Wait::Park,
             rate_per_s: None,
             checkpoints: None,
@@ -141,6 +147,13 @@ impl Config {
         self
     }
 
+    /// For each back edge of a loop, at each task: the bytes of records that may wait there for their turn in memory, and in all.
+    /// What is above the first lies in a temporary file; a loop that goes over the second fails the job. Default: 64 MiB, 4 GiB.
+    pub fn spill(mut self, memory_bytes: usize, bytes_max: u64) -> Self {
+        (self.spill_memory_bytes, self.spill_bytes_max) = (memory_bytes, bytes_max);
+        self
+    }
+
     /// How idle workers wait. Default: park.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
@@ -190,6 +203,11 @@ impl Config {
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
+    }
+
+    /// How the tasks agree on a cut, if they do.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.checkpoints.as_ref().map_or(Protocol::default(), |checkpoints| checkpoints.protocol)
     }
 
     /// Checks the numbers that the graph's layout does not check.
@@ -244,6 +262,9 @@ pub struct Checkpoints {
     pub(crate) place: Option<StatePlace>,
     pub(crate) verify_on_restore: bool,
     pub(crate) hydrate: Hydrate,
+    pub(crate) protocol: Protocol,
+    pub(crate) initiators: Initiators,
+    pub(crate) unaligned_after: Duration,
 }
 
 /// When restored state is read from the snapshot.
@@ -283,7 +304,28 @@ impl Checkpoints {
             place: None,
             verify_on_restore: false,
             hydrate: Hydrate::default(),
+            protocol: Protocol::default(),
+            initiators: Initiators::default(),
+            unaligned_after: Duration::from_millis(20),
         }
+    }
+
+    /// How the tasks agree on a cut. Default: [`Protocol::Aligned`]. A checkpoint can be restored under another one than made it.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Who begins a cut, for [`Protocol::ChandyLamport`] and [`Protocol::Unaligned`]. Default: the sources.
+    pub fn initiators(mut self, initiators: Initiators) -> Self {
+        self.initiators = initiators;
+        self
+    }
+
+    /// For [`Protocol::AlignedThenUnaligned`]: after so long what has not been aligned is cut unaligned. Default: 20 ms.
+    pub fn unaligned_after(mut self, limit: Duration) -> Self {
+        self.unaligned_after = limit;
+        self
     }
 
     /// The state folder; made if it is missing. One job at a time.

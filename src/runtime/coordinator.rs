@@ -10,11 +10,11 @@ use super::ledger::{CheckpointOutcome, Ledger};
 use super::pending::{Answer, Unmade};
 use super::shared::Shared;
 use super::sink_state::SinkState;
-use crate::checkpoint::{Action, Coordinator};
+use crate::checkpoint::{Action, Coordinator, Protocol};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
 use crate::operator::{Committer, Part};
 use crate::page::FrozenPages;
-use crate::snapshot::{Checkpoint, Entry, Store};
+use crate::snapshot::{Checkpoint, Entry, Side, Store};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -22,6 +22,8 @@ use std::sync::mpsc::Receiver;
 pub(crate) enum Event {
     /// A task froze in an epoch.
     Snapshot { task: u32, epoch: u64, snapshot: TaskSnapshot },
+    /// A task pauses for an epoch that stops the world.
+    Paused { task: u32, epoch: u64 },
     /// A task finished: its final snapshot.
     Finished { task: u32, snapshot: TaskSnapshot },
     /// A task failed.
@@ -45,8 +47,14 @@ pub struct CheckpointReport {
     pub epoch: u64,
     /// From its begin until it was durable and the parts of sinks were committed.
     pub duration_ns: u64,
+    /// The protocol by which it was made.
+    pub protocol: Protocol,
     /// From its begin until the last task had frozen.
     pub cut_ns: u64,
+    /// From its begin until all logs of channels were complete.
+    pub complete_ns: u64,
+    /// Bytes of records that were on their way in channels.
+    pub channel_bytes: u64,
     /// Bytes written for it.
     pub bytes: u64,
 }
@@ -59,6 +67,7 @@ pub(crate) struct Coordination {
     pub(super) machine: Coordinator,
     store: Option<Store>,
     header: Header,
+    protocol: Protocol,
     sinks: Vec<SinkState>,
     pub(super) events: Receiver<Event>,
     /// Snapshots of the epoch under way.
@@ -84,12 +93,14 @@ impl Coordination {
         events: Receiver<Event>,
         ledger: Arc<Ledger>,
     ) -> Self {
+        let protocol = machine.protocol();
         Self {
             shared,
             running: machine.tasks(),
             machine,
             store,
-            header,
+            header: Header { protocol: protocol.to_string(), ..header },
+            protocol,
             sinks,
             events,
             snapshots: Vec::new(),
@@ -123,6 +134,7 @@ impl Coordination {
                 self.demands.push((epoch, answer));
                 None
             }
+            Event::Paused { task, epoch } => self.machine.paused(task as usize, epoch),
             Event::Snapshot { task, epoch, snapshot } => {
                 self.take_parts(snapshot.parts);
                 // Of an epoch given up meanwhile, only the parts are kept (rule 2).
@@ -177,10 +189,14 @@ impl Coordination {
             Action::Begin(epoch) => {
                 tracing::debug!(epoch, "checkpoint begun");
                 self.begun_ns = Some(now_ns);
-                self.ledger.begin(epoch, now_ns);
+                self.ledger.begin(epoch, now_ns, self.protocol);
                 self.shared.request(epoch);
             }
-            Action::TimeOut(_) | Action::Release(_) => unreachable!("the aligned protocol has neither"),
+            Action::TimeOut(epoch) => {
+                self.ledger.note(|checkpoint| checkpoint.timed_out = true);
+                self.shared.time_out(epoch);
+            }
+            Action::Release(epoch) => self.shared.release(epoch),
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
             Action::Commit(epoch) if self.is_torn_by_the_end() => {
                 self.machine.declined(epoch);
@@ -243,16 +259,22 @@ impl Coordination {
     }
 
     /// Makes an epoch durable and publishes its parts.
-    fn commit(&mut self, epoch: u64, cut_at_ns: u64) -> Result<(), Box<Failure>> {
+    fn commit(&mut self, epoch: u64, complete_at_ns: u64) -> Result<(), Box<Failure>> {
         let clock = self.shared.meter.clock().clone();
         let begun_ns = self.begun_ns.take().unwrap_or_else(|| {
             // The last one, of final snapshots alone, has no other begin.
-            self.ledger.begin(epoch, cut_at_ns);
-            cut_at_ns
+            self.ledger.begin(epoch, complete_at_ns, self.protocol);
+            complete_at_ns
         });
         let since = |end_ns: u64| end_ns.saturating_sub(begun_ns);
         let ledger = self.ledger.clone();
-        ledger.note(|checkpoint| checkpoint.cut_ns = Some(since(cut_at_ns)));
+        // Where only final snapshots are left to hand in, the last freeze was in an epoch before.
+        let cut_ns = since(self.shared.last_cut_ns().max(begun_ns));
+        let (complete_ns, channel_bytes) = (since(complete_at_ns), self.channel_bytes());
+        ledger.note(|checkpoint| {
+            (checkpoint.cut_ns, checkpoint.complete_ns) = (Some(cut_ns), Some(complete_ns));
+            checkpoint.channel_bytes = channel_bytes;
+        });
         let mut bytes = 0;
         if self.store.is_some() {
             self.call_sinks(epoch, "sync", |committer, parts| committer.sync(parts))?;
@@ -268,7 +290,8 @@ impl Coordination {
         self.call_sinks(epoch, "commit", |committer, parts| committer.commit(parts))?;
         self.sinks.iter_mut().for_each(|sink| sink.uncommitted.clear());
         let now_ns = clock.now_ns();
-        let report = CheckpointReport { epoch, duration_ns: since(now_ns), cut_ns: since(cut_at_ns), bytes };
+        let (protocol, duration_ns) = (self.protocol, since(now_ns));
+        let report = CheckpointReport { epoch, protocol, duration_ns, cut_ns, complete_ns, channel_bytes, bytes };
         let is_kept = self.store.is_some();
         ledger.update(|status| {
             status.parts = 0;
@@ -282,6 +305,12 @@ impl Coordination {
         tracing::debug!(epoch, bytes, duration_ns = report.duration_ns, cut_ns = report.cut_ns, "checkpoint durable");
         self.answer(epoch, &Ok(report));
         Ok(())
+    }
+
+    /// Bytes of what the epoch under way holds of channels.
+    fn channel_bytes(&self) -> u64 {
+        let of_channel = |entry: &&Entry| Side::of_state(&entry.state).is_some();
+        self.snapshots.iter().filter(of_channel).map(|entry| entry.root.len() as u64).sum()
     }
 
     fn call_sinks(

@@ -1,5 +1,6 @@
 //! What a checkpoint says about the job that made it.
 
+use crate::checkpoint::Protocol;
 use crate::error::{DecodeError, Error, RestoreError, StoreError};
 use crate::operator::WentBack;
 use crate::record::Record;
@@ -10,6 +11,8 @@ pub(crate) struct Header {
     pub(crate) fields: Fields,
     /// Epochs that this one does not build on, though their numbers are lower: somebody went back behind them.
     pub(crate) undone: Vec<(u64, u64)>,
+    /// The protocol by which it was made.
+    pub(crate) protocol: String,
 }
 
 /// What every header has.
@@ -36,6 +39,12 @@ struct Ways {
     undone: Vec<(u64, u64)>,
 }
 
+/// What comes behind that, since there is more than one.
+#[derive(Record)]
+struct How {
+    protocol: String,
+}
+
 /// The operator and state under which a header's parts are listed: one entry for each sink.
 pub(crate) const PARTS: &str = "parts";
 
@@ -50,7 +59,7 @@ impl Header {
             finished: false,
             made_unix_ns: 0,
         };
-        Self { fields, undone: Vec::new() }
+        Self { fields, undone: Vec::new(), protocol: Protocol::default().to_string() }
     }
 
     /// Of a job that goes on from a snapshot, if it is the same job.
@@ -72,9 +81,8 @@ impl Header {
     pub(crate) fn bytes(&self, went_back: Option<&WentBack>) -> Vec<u8> {
         let mut bytes = Vec::new();
         Fields { made_unix_ns: unix_ns(), ..self.fields.clone() }.encode(&mut bytes);
-        if went_back.is_some() || !self.undone.is_empty() {
-            Ways { went_back: went_back.cloned(), undone: self.undone.clone() }.encode(&mut bytes);
-        }
+        Ways { went_back: went_back.cloned(), undone: self.undone.clone() }.encode(&mut bytes);
+        How { protocol: self.protocol.clone() }.encode(&mut bytes);
         bytes
     }
 }
@@ -91,7 +99,9 @@ fn read(bytes: &[u8]) -> Result<(Header, Option<WentBack>), StoreError> {
         let fields = Fields::decode(&mut input)?;
         let Ways { went_back, undone } =
             if input.is_empty() { Ways { went_back: None, undone: Vec::new() } } else { Ways::decode(&mut input)? };
-        Ok((Header { fields, undone }, went_back))
+        let How { protocol } =
+            if input.is_empty() { How { protocol: Protocol::Aligned.to_string() } } else { How::decode(&mut input)? };
+        Ok((Header { fields, undone, protocol }, went_back))
     };
     decode().map_err(|error: DecodeError| StoreError::Corrupt {
         path: "the snapshot".into(),
@@ -116,6 +126,8 @@ pub struct CheckpointInfo {
     pub went_back: Option<WentBack>,
     /// Lower epochs that it does not build on, since somebody went back behind them: ranges, each with its first and last.
     pub undone: Vec<(u64, u64)>,
+    /// The protocol by which it was made, as [`Protocol`] displays it.
+    pub protocol: String,
 }
 
 impl CheckpointInfo {
@@ -126,7 +138,7 @@ impl CheckpointInfo {
     pub fn read(header: &[u8]) -> Result<Self, StoreError> {
         let (header, went_back) = read(header)?;
         let Fields { job, attempt, finished, made_unix_ns, .. } = header.fields;
-        Ok(Self { job, attempt, finished, made_unix_ns, went_back, undone: header.undone })
+        Ok(Self { job, attempt, finished, made_unix_ns, went_back, undone: header.undone, protocol: header.protocol })
     }
 }
 

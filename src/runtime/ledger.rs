@@ -1,6 +1,7 @@
 //! What checkpoints have come to, over all attempts of a job: written by the coordinator, read by anybody.
 
 use super::coordinator::CheckpointReport;
+use crate::checkpoint::Protocol;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -39,8 +40,16 @@ pub struct CheckpointMetrics {
     pub epoch: u64,
     /// When it began: nanoseconds since the job did.
     pub begun_ns: u64,
+    /// The protocol by which it was made.
+    pub protocol: Protocol,
+    /// It was aligned no more after a while, but cut unaligned.
+    pub timed_out: bool,
     /// Until the last task had frozen.
     pub cut_ns: Option<u64>,
+    /// Until all logs of channels were complete.
+    pub complete_ns: Option<u64>,
+    /// Bytes of records that were on their way in channels.
+    pub channel_bytes: u64,
     /// Until the prepared parts of sinks were synced.
     pub synced_ns: Option<u64>,
     /// Until it was written and synced: it is durable.
@@ -65,10 +74,22 @@ pub enum CheckpointOutcome {
 }
 
 impl CheckpointMetrics {
-    pub(super) fn begun(epoch: u64, begun_ns: u64) -> Self {
+    pub(super) fn begun(epoch: u64, begun_ns: u64, protocol: Protocol) -> Self {
         let outcome = CheckpointOutcome::Begun;
-        let [cut_ns, synced_ns, durable_ns, committed_ns] = [None; 4];
-        Self { epoch, begun_ns, cut_ns, synced_ns, durable_ns, committed_ns, bytes: 0, outcome }
+        Self {
+            epoch,
+            begun_ns,
+            protocol,
+            timed_out: false,
+            cut_ns: None,
+            complete_ns: None,
+            channel_bytes: 0,
+            synced_ns: None,
+            durable_ns: None,
+            committed_ns: None,
+            bytes: 0,
+            outcome,
+        }
     }
 }
 
@@ -86,12 +107,12 @@ impl Ledger {
     }
 
     /// A checkpoint has begun.
-    pub(super) fn begin(&self, epoch: u64, begun_ns: u64) {
+    pub(super) fn begin(&self, epoch: u64, begun_ns: u64, protocol: Protocol) {
         let history = &mut self.pages().history;
         if history.len() == HISTORY_MAX {
             history.pop_front();
         }
-        history.push_back(CheckpointMetrics::begun(epoch, begun_ns));
+        history.push_back(CheckpointMetrics::begun(epoch, begun_ns, protocol));
     }
 
     /// Something has happened to the checkpoint under way.

@@ -5,7 +5,7 @@ use super::careful::{Care, Hand};
 use super::reading::SourceMeter;
 use super::task::{Body, Took};
 use crate::channel::{Consumer, Polled};
-use crate::checkpoint::TaskCut;
+use crate::checkpoint::{InputKind, TaskCut};
 use crate::error::{Cause, Failed};
 use crate::handle::{Coming, InputPort};
 use crate::operator::{Frozen, Link, Open, Pipe, SPLITS, SplitState, Stateful, Visit};
@@ -60,11 +60,11 @@ impl<T: Record> Pushed<T> {
 }
 
 impl<T: Record> Body for Pushed<T> {
-    fn inputs(&self) -> usize {
-        0
+    fn inputs(&self) -> Vec<InputKind> {
+        Vec::new()
     }
 
-    fn poll(&mut self, _: &TaskCut, taken: &mut u64) -> Result<Took, Failed> {
+    fn poll(&mut self, _: &mut TaskCut, taken: &mut u64) -> Result<Took, Failed> {
         let Some(ring) = &mut self.ring else { return Ok(Took::Ended) };
         let split = &mut self.splits[0];
         // Whoever pushes without a pause must not hold up the end: what lay in the ring when it was wanted is in so many slots.

@@ -4,7 +4,7 @@ use super::careful::{Care, Hand};
 use super::shared::Shared;
 use super::task::{Body, Took};
 use crate::channel::Records;
-use crate::checkpoint::TaskCut;
+use crate::checkpoint::{InputKind, TaskCut};
 use crate::error::Failed;
 use crate::operator::{
     Frozen, Link, Open, Pipe, Read, Reader, SKIPPED, SPLITS, Skipped, Source, SplitSkipped, SplitState, Stateful,
@@ -102,11 +102,11 @@ impl<S: Source> Reading<S> {
 }
 
 impl<S: Source> Body for Reading<S> {
-    fn inputs(&self) -> usize {
-        0
+    fn inputs(&self) -> Vec<InputKind> {
+        Vec::new()
     }
 
-    fn poll(&mut self, _: &TaskCut, taken: &mut u64) -> Result<Took, Failed> {
+    fn poll(&mut self, _: &mut TaskCut, taken: &mut u64) -> Result<Took, Failed> {
         if self.meter.is_draining() {
             return Ok(Took::Ended);
         }

@@ -3,6 +3,7 @@
 use super::resident::resident_bytes;
 use crate::channel::Wakers;
 use crate::clock::Clock;
+use crate::error::{Cause, Failed};
 use crate::handle::Outside;
 use crate::operator::Skipped;
 use crossbeam_utils::CachePadded;
@@ -20,6 +21,12 @@ pub(crate) struct Shared {
     durable_to: CachePadded<AtomicU64>,
     /// Epochs up to this one are durable or given up (rule 9).
     closed_to: CachePadded<AtomicU64>,
+    /// Epochs up to this one take too long to be aligned (rule 22).
+    timed_out: CachePadded<AtomicU64>,
+    /// All tasks have paused for epochs up to this one (rule 24).
+    released: CachePadded<AtomicU64>,
+    /// When a task last froze.
+    last_cut_ns: CachePadded<AtomicU64>,
     /// From this epoch on tasks hand over all their pages, and not only what has changed.
     full_from: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
@@ -65,6 +72,9 @@ impl Shared {
             aborted_to: word(0),
             durable_to: word(epoch),
             closed_to: word(epoch),
+            timed_out: word(0),
+            released: word(0),
+            last_cut_ns: word(0),
             full_from: word(u64::MAX),
             stopping: CachePadded::new(AtomicBool::new(false)),
             draining: AtomicBool::new(false),
@@ -114,6 +124,14 @@ impl Shared {
         self.closed_to.load(Ordering::Acquire)
     }
 
+    pub(crate) fn timed_out(&self) -> u64 {
+        self.timed_out.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn released(&self) -> u64 {
+        self.released.load(Ordering::Acquire)
+    }
+
     /// Whether tasks hand over all their pages in this epoch.
     pub(crate) fn is_full(&self, epoch: u64) -> bool {
         epoch >= self.full_from.load(Ordering::Acquire)
@@ -127,6 +145,28 @@ impl Shared {
     pub(crate) fn request(&self, epoch: u64) {
         self.requested.store(epoch, Ordering::Release);
         self.wake_surely();
+    }
+
+    /// What waits for alignment in this epoch is cut unaligned.
+    pub(crate) fn time_out(&self, epoch: u64) {
+        self.timed_out.store(epoch, Ordering::Release);
+        self.wake_surely();
+    }
+
+    /// All have paused for this epoch: they freeze.
+    pub(crate) fn release(&self, epoch: u64) {
+        self.released.store(epoch, Ordering::Release);
+        self.wake_surely();
+    }
+
+    /// A task has frozen, now.
+    pub(crate) fn note_cut(&self) {
+        self.last_cut_ns.fetch_max(self.meter.clock.now_ns(), Ordering::Relaxed);
+    }
+
+    /// When a task last froze, in the job's nanoseconds.
+    pub(crate) fn last_cut_ns(&self) -> u64 {
+        self.last_cut_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn abort(&self, epoch: u64) {
@@ -164,6 +204,11 @@ impl Shared {
     /// Pairs with the Release in `stop`: who sees a ring whose other end has gone, and then looks here, sees why.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// A neighbour has gone. The one that failed has said why before; any other must not go unnoticed.
+    pub(crate) fn check_neighbours(&self) -> Result<(), Failed> {
+        if self.is_stopping() { Ok(()) } else { Err(Cause::NeighbourGone.into()) }
     }
 
     /// The workers, as far as they sleep.

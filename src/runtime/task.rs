@@ -4,31 +4,56 @@
 //! The rules it keeps (numbers as in the project's protocols):
 //!
 //! - **3.** A cut falls between two batches or between two portions of a long emission: each step is one of these.
-//! - **4.** While leftovers wait, nothing is read; cuts, aborts and flushing go on.
+//! - **4.** While leftovers wait, nothing is read; cuts, aborts, flushing and the draining of back edges go on.
 //! - **9.** It finishes when all is emitted, its outbox is empty and no epoch in which it has frozen is under way. Its
 //!   final snapshot goes to the coordinator before End goes to its consumers.
+//! - **24.** While it pauses for an epoch that stops the world, it does nothing at all.
+//! - **31.** The head of a loop stays until End has come round; a record that comes then is an error.
 
+use super::component::Component;
 use super::coordinator::{Event, TaskSnapshot};
 use super::gauges::{TaskGauge, TaskState};
 use super::hydration::Hydration;
 use super::panics::caught;
+use super::rounds::Rounds;
 use super::shared::Shared;
 use crate::checkpoint::{Cut, InputKind, Protocol, TaskCut};
-use crate::error::{Cause, Failed, Failure};
+use crate::error::{Failed, Failure};
 use crate::marks::Mark;
 use crate::operator::{Link, Progress, Visit, take_left};
+use crate::snapshot::Entry;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 /// The root of a task: what it reads from, and the pipes behind it.
 pub(crate) trait Body: Send {
-    /// Number of inputs; a source has none.
-    fn inputs(&self) -> usize;
+    /// What its inputs are; a source has none.
+    fn inputs(&self) -> Vec<InputKind>;
+    /// Of each input: whether it comes from within the loop that the task is part of.
+    fn inside(&self) -> Vec<bool> {
+        Vec::new()
+    }
+    /// Looks at what is beside the rings, and takes out of them what must not stay there. `is_blocked`: nothing is polled now.
+    fn attend(&mut self, _: &mut TaskCut, _is_blocked: bool) -> Result<Cut, Failed> {
+        Ok(Cut::Go)
+    }
     /// Takes at most one batch or mark, and counts in `taken` the records that it hands on.
-    fn poll(&mut self, cut: &TaskCut, taken: &mut u64) -> Result<Took, Failed>;
+    fn poll(&mut self, cut: &mut TaskCut, taken: &mut u64) -> Result<Took, Failed>;
     /// Whether `poll` would take something, as far as that is known without trying.
     fn is_ready(&self, _: &TaskCut) -> bool {
         true
+    }
+    /// The task takes in nothing more, but marks; records that still come are an error. `is_cut`: it still takes part in epochs.
+    fn absorb(&mut self, _: &mut TaskCut, _is_cut: bool) -> Result<Cut, Failed> {
+        Ok(Cut::Go)
+    }
+    /// The task has frozen: begins the logs of its inputs.
+    fn begin_logs(&mut self, _: &mut TaskCut) -> Result<(), Failed> {
+        Ok(())
+    }
+    /// The logs, when they are complete or not wanted any more.
+    fn take_logs(&mut self) -> Vec<Entry> {
+        Vec::new()
     }
 
     /// The record under way, where it is known: after a failure, for its report.
@@ -53,7 +78,13 @@ pub(crate) trait Body: Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Took {
     Records,
+    /// From within the loop that the task is part of.
+    InsideRecords,
     Mark(usize, Mark),
+    /// Nothing, for the task is to freeze first.
+    Cut(Cut),
+    /// Something was put aside for later.
+    Aside,
     Nothing,
     /// A source is at its end.
     Ended,
@@ -62,7 +93,7 @@ pub(crate) enum Took {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Reading,
     /// All inputs have ended; operators emit what is left.
     Emitting,
@@ -75,18 +106,46 @@ enum Phase {
 /// After so many batches without a pause, partial batches go all the same: a lane that is rarely used must not wait for ever.
 const BATCHES_BEFORE_PUBLISH: u32 = 32;
 
+/// Which task it is.
+pub(crate) struct TaskPlace {
+    /// Over the whole job.
+    pub(crate) number: u32,
+    /// Of its chain.
+    pub(crate) name: Arc<str>,
+    /// Within its chain.
+    pub(crate) index: u32,
+}
+
+/// How a task is cut, and how it ends.
+pub(crate) struct TaskRules {
+    pub(crate) protocol: Protocol,
+    /// It takes epochs from the word.
+    pub(crate) initiates: bool,
+    /// The epoch that it goes on from.
+    pub(crate) epoch: u64,
+    /// The loop that it is part of.
+    pub(crate) component: Option<Arc<Component>>,
+}
+
 pub(crate) struct Task {
     /// Over the whole job.
-    number: u32,
+    pub(super) number: u32,
     /// Of its chain.
     name: Arc<str>,
     /// Within its chain.
     index: u32,
-    body: Box<dyn Body>,
-    cut: TaskCut,
-    phase: Phase,
+    pub(super) body: Box<dyn Body>,
+    pub(super) protocol: Protocol,
+    pub(super) cut: TaskCut,
+    /// The loop that it is part of.
+    rounds: Option<Rounds>,
+    pub(super) phase: Phase,
+    /// The snapshot of the epoch in which it froze last, until its logs are complete.
+    pub(super) pending: Option<(u64, TaskSnapshot)>,
     /// The last epoch in which it froze, if its outcome has not been acted on.
     undecided: Option<u64>,
+    /// It has tried to read since it froze last.
+    pub(super) has_moved: bool,
     taken: u64,
     unpublished: u32,
     gauge: Arc<TaskGauge>,
@@ -96,16 +155,12 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Goes on from `epoch`; `hydrates`: it reads restored state ahead of its need.
-    pub(crate) fn new(
-        number: u32,
-        name: Arc<str>,
-        index: u32,
-        body: Box<dyn Body>,
-        epoch: u64,
-        hydrates: bool,
-    ) -> Self {
-        let cut = TaskCut::new(Protocol::Aligned, &vec![InputKind::Forward; body.inputs()], false, epoch);
+    /// `hydrates`: it reads restored state ahead of its need.
+    pub(crate) fn new(place: TaskPlace, body: Box<dyn Body>, rules: TaskRules, hydrates: bool) -> Self {
+        let TaskPlace { number, name, index } = place;
+        let TaskRules { protocol, initiates, epoch, component } = rules;
+        let cut = TaskCut::new(protocol, &body.inputs(), initiates, epoch);
+        let rounds = component.map(|component| Rounds::new(component, &body.inputs(), &body.inside()));
         let (gauge, shown) = (Arc::<TaskGauge>::default(), TaskState::Idle);
         let (phase, hydration) = (Phase::Reading, Hydration::new(hydrates));
         gauge.show(shown);
@@ -114,9 +169,13 @@ impl Task {
             name,
             index,
             body,
+            protocol,
             cut,
+            rounds,
             phase,
+            pending: None,
             undecided: None,
+            has_moved: true,
             taken: 0,
             unpublished: 0,
             gauge,
@@ -178,12 +237,33 @@ impl Task {
     }
 
     fn try_step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
+        let is_empty = !self.cut.is_paused() && self.body.link().flush();
         self.follow_epochs(shared, events)?;
+        if self.cut.is_paused() {
+            self.show(TaskState::BlockedByAlignment);
+            return Ok(Progress::None);
+        }
+        let cut = match self.phase {
+            Phase::Reading => self.body.attend(&mut self.cut, !is_empty)?,
+            phase => self.body.absorb(&mut self.cut, phase != Phase::Leaving)?,
+        };
+        // Once it has handed in its final snapshot, that stands for it.
+        if self.phase != Phase::Leaving {
+            self.act(cut, shared, events)?;
+        }
+        self.ask_word(is_empty, shared, events)?;
+        self.hand_in(events);
+        if self.cut.is_paused() {
+            return Ok(Progress::Made);
+        }
         if !self.body.link().flush() {
             if self.phase != Phase::Leaving {
                 self.show(TaskState::BlockedByOutput);
             }
-            return if self.body.link().is_broken() { Self::broken(shared) } else { Ok(Progress::None) };
+            if self.body.link().is_broken() {
+                shared.check_neighbours()?;
+            }
+            return Ok(Progress::None);
         }
         match self.phase {
             Phase::Reading => self.read(shared, events),
@@ -195,65 +275,107 @@ impl Task {
                 Ok(Progress::Made)
             }
             Phase::Finishing => self.finish(shared, events),
-            Phase::Leaving => Ok(Progress::Done),
+            Phase::Leaving => Ok(if self.cut.all_ended() { Progress::Done } else { Progress::None }),
         }
-    }
-
-    fn follow_epochs(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
-        self.cut.aborted_to(shared.aborted_to());
-        // Its final snapshot stands for it, or is about to: where epochs follow each other without a pause, a task that
-        // froze in each of them instead would never finish.
-        if self.phase == Phase::Leaving || self.may_finish(shared) {
-            return Ok(());
-        }
-        let cut = self.cut.requested(shared.requested());
-        self.act(cut, shared, events)
     }
 
     fn read(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
-        match self.body.poll(&self.cut, &mut self.taken)? {
-            Took::Records => {
-                self.show(TaskState::Busy);
-                self.gauge.took_batch(self.taken);
-                self.unpublished += 1;
-                // Nothing more to read: what there is goes now, not when the next step finds the same.
-                if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
-                    self.publish()?;
+        self.has_moved = true;
+        match self.body.poll(&mut self.cut, &mut self.taken)? {
+            took @ (Took::Records | Took::InsideRecords) => {
+                if let (Took::InsideRecords, Some(rounds)) = (took, &mut self.rounds) {
+                    rounds.processed_inside();
                 }
-                if self.hydration.is_due() {
-                    self.hydrate()?;
-                }
+                self.took_records()?;
             }
-            Took::Mark(input, Mark::Barrier(epoch)) => {
-                let cut = self.cut.barrier(input, epoch);
-                self.act(cut, shared, events)?;
-            }
-            Took::Mark(input, Mark::End) => {
-                let cut = self.cut.ended(input);
-                self.act(cut, shared, events)?;
-                if self.cut.all_ended() {
-                    self.phase = Phase::Emitting;
-                }
-            }
-            // No operator tells the time of events yet.
-            Took::Mark(_, Mark::Watermark(_) | Mark::Lap(_)) => {}
+            Took::Mark(input, mark) => self.heed(input, mark, shared, events)?,
+            Took::Cut(cut) => self.act(cut, shared, events)?,
+            Took::Aside => {}
             Took::Ended => self.phase = Phase::Emitting,
-            Took::Nothing => {
-                self.publish()?;
-                self.show(if self.cut.is_aligning() { TaskState::BlockedByAlignment } else { TaskState::Idle });
-                if self.hydration.is_done() {
-                    return Ok(Progress::None);
-                }
-                self.hydrate()?;
+            Took::Nothing => return self.rest(),
+            Took::Broken => {
+                shared.check_neighbours()?;
+                return Ok(Progress::None);
             }
-            Took::Broken => return Self::broken(shared),
         }
         Ok(Progress::Made)
     }
 
-    /// A neighbour has gone. The one that failed has said why before; any other must not go unnoticed.
-    fn broken(shared: &Shared) -> Result<Progress, Failed> {
-        if shared.is_stopping() { Ok(Progress::None) } else { Err(Cause::NeighbourGone.into()) }
+    fn took_records(&mut self) -> Result<(), Failed> {
+        self.show(TaskState::Busy);
+        self.gauge.took_batch(self.taken);
+        self.unpublished += 1;
+        // Nothing more to read: what there is goes now, not when the next step finds the same.
+        if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
+            self.publish()?;
+        }
+        if self.hydration.is_due() {
+            self.hydrate()?;
+        }
+        Ok(())
+    }
+
+    /// A mark is at the front of an input.
+    fn heed(&mut self, input: usize, mark: Mark, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
+        match mark {
+            Mark::Barrier(epoch) => {
+                let cut = self.cut.barrier(input, epoch);
+                self.act(cut, shared, events)?;
+            }
+            Mark::End => {
+                let cut = self.cut.ended(input);
+                self.act(cut, shared, events)?;
+                if let Some(rounds) = &mut self.rounds {
+                    rounds.ended(input);
+                    self.send_laps(false);
+                }
+                if self.cut.all_ended() {
+                    self.phase = Phase::Emitting;
+                }
+            }
+            Mark::Lap(lap) => {
+                if let Some(rounds) = &mut self.rounds {
+                    rounds.marker(input, lap);
+                    self.send_laps(false);
+                }
+            }
+            // No operator tells the time of events yet.
+            Mark::Watermark(_) => {}
+        }
+        Ok(())
+    }
+
+    /// There is nothing to read now.
+    fn rest(&mut self) -> Result<Progress, Failed> {
+        self.publish()?;
+        self.show(if self.cut.is_aligning() { TaskState::BlockedByAlignment } else { TaskState::Idle });
+        if self.rounds.is_some() && self.go_round() {
+            return Ok(Progress::Made);
+        }
+        if self.hydration.is_done() {
+            return Ok(Progress::None);
+        }
+        self.hydrate()?;
+        Ok(Progress::Made)
+    }
+
+    /// With nothing to do, a head begins the lap that is due, or ends with its loop. Whether it did.
+    fn go_round(&mut self) -> bool {
+        if self.rounds.as_ref().is_some_and(Rounds::is_over) {
+            self.phase = Phase::Emitting;
+            return true;
+        }
+        self.send_laps(true)
+    }
+
+    /// Sends the markers that are due to whatever is behind in the same loop. Whether any was.
+    fn send_laps(&mut self, is_quiet: bool) -> bool {
+        let mut sent = false;
+        while let Some(lap) = self.rounds.as_mut().and_then(|rounds| rounds.next(is_quiet)) {
+            self.body.link().outgoing(&mut |edge| edge.mark_inside(Mark::Lap(lap)));
+            sent = true;
+        }
+        sent
     }
 
     /// Reads a page of each state ahead of its need.
@@ -267,17 +389,9 @@ impl Task {
         Ok(())
     }
 
-    fn publish(&mut self) -> Result<(), Failed> {
+    pub(super) fn publish(&mut self) -> Result<(), Failed> {
         self.unpublished = 0;
         self.body.link().publish()
-    }
-
-    fn act(&mut self, cut: Cut, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
-        let Cut::Freeze(epoch) = cut else { return Ok(()) };
-        let snapshot = self.freeze(epoch, shared)?;
-        self.body.link().mark(Mark::Barrier(epoch));
-        self.report(events, Event::Snapshot { task: self.number, epoch, snapshot });
-        Ok(())
     }
 
     fn finish(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Failed> {
@@ -287,18 +401,21 @@ impl Task {
         }
         let snapshot = self.freeze(shared.closed_to() + 1, shared)?;
         self.report(events, Event::Finished { task: self.number, snapshot });
-        self.body.link().mark(Mark::End);
+        self.body.link().outgoing(&mut |edge| {
+            edge.publish_end();
+            edge.mark(Mark::End);
+        });
         self.phase = Phase::Leaving;
         self.show(TaskState::Finished);
         Ok(Progress::Made)
     }
 
     /// Rule 9; the outbox is the caller's to look at.
-    fn may_finish(&self, shared: &Shared) -> bool {
-        self.phase == Phase::Finishing && self.cut.may_finish(shared.closed_to())
+    pub(super) fn may_finish(&self, shared: &Shared) -> bool {
+        self.phase == Phase::Finishing && self.cut.frozen() <= shared.closed_to()
     }
 
-    fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {
+    pub(super) fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {
         let mut snapshot = TaskSnapshot::default();
         if !shared.checkpointing {
             return Ok(snapshot);
@@ -321,7 +438,7 @@ impl Task {
         Ok(snapshot)
     }
 
-    fn report(&self, events: &Sender<Event>, event: Event) {
+    pub(super) fn report(&self, events: &Sender<Event>, event: Event) {
         // Nobody listens any more only when the job is being stopped.
         let _ = events.send(event);
     }

@@ -15,6 +15,8 @@ pub struct ChannelPart {
     pub from: u32,
     /// The task that they were going to.
     pub to: u32,
+    /// How many tasks there were at that end.
+    pub to_tasks: u32,
     /// How many.
     pub records: u64,
     /// Their encodings, one after the other.

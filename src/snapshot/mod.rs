@@ -33,6 +33,7 @@ mod channels;
 mod codec;
 mod commit;
 mod earlier;
+mod edge_part;
 mod fault;
 mod folder;
 mod format;
@@ -61,6 +62,7 @@ mod tree;
 
 pub use channels::{ChannelPart, REST, Side};
 pub use commit::CommitStats;
+pub use edge_part::EdgePart;
 pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
 pub use home::{Generations, Home};

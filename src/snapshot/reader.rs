@@ -3,6 +3,7 @@
 
 use super::codec::place;
 use super::earlier::{Earlier, Found, find, read_earlier};
+use super::edge_part::EdgePart;
 use super::fault::{Fault, io};
 use super::folder::{Reading, STORE_FILE};
 use super::format::TableEntry;
@@ -108,6 +109,20 @@ impl Reader {
         let found = find(&self.files, epoch)?;
         let record = read_record(found.forest, found.entry).map_err(|fault| self.unless_expired(&found, fault))?;
         Ok(record.header)
+    }
+
+    /// What a kept epoch holds of channels, in the order in which tasks have handed it in. No page is read.
+    ///
+    /// # Errors
+    /// `NoEpoch`, also if it has expired meanwhile; `Corrupt`, naming epoch and entry; `Io`.
+    pub fn channels(&self, epoch: u64) -> Result<Vec<EdgePart>, StoreError> {
+        let found = find(&self.files, epoch)?;
+        let record = read_record(found.forest, found.entry).map_err(|fault| fault.within(|| format!("epoch {epoch}")));
+        let edges = record.and_then(|record| {
+            let edge = |entry| EdgePart::of(found.path, epoch, entry).transpose();
+            record.entries.iter().filter_map(edge).collect()
+        });
+        edges.map_err(|fault| self.unless_expired(&found, fault))
     }
 
     /// Reads everything of a kept epoch, and lists what is damaged instead of stopping at it.

@@ -37,12 +37,12 @@ pub enum PartPages<'a> {
 }
 
 /// A part whose structure has been checked.
-struct Checked<'a> {
-    root: Root,
-    layout: Layout,
-    pages: HashMap<PageId, &'a [u8]>,
+pub(super) struct Checked<'a> {
+    pub root: Root,
+    pub layout: Layout,
+    pub pages: HashMap<PageId, &'a [u8]>,
     /// First pages of all buckets.
-    buckets: Vec<PageId>,
+    pub buckets: Vec<PageId>,
 }
 
 impl Source for Checked<'_> {
@@ -185,7 +185,7 @@ impl Buckets {
 }
 
 impl<'a> Checked<'a> {
-    fn all_here(root: Root, pages: &PartPages<'a>, hasher: Hasher) -> Result<Self, StateError> {
+    pub fn all_here(root: Root, pages: &PartPages<'a>, hasher: Hasher) -> Result<Self, StateError> {
         match pages {
             PartPages::Here(pages) => Self::new(root, pages, hasher),
             PartPages::Absent(_) => {

@@ -4,3 +4,4 @@ mod edges;
 mod hostile;
 mod model;
 mod modify;
+mod rows;

@@ -15,7 +15,7 @@ use crate::dataflow::Dataflow;
 use crate::error::{Cause, Error, RestoreError};
 use crate::operator::Progress;
 use crate::runtime::{Local, Pending};
-use crate::snapshot::Generations;
+use crate::snapshot::{Generations, Reader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,6 +129,7 @@ impl World {
             let stepped = job.step();
             // An answer given before a crash, in the same step even, holds after it.
             asked = asked.and_then(|pending| self.hear(pending));
+            self.audit(job);
             if stepped? == Progress::Done {
                 assert!(asked.is_none(), "the job is over, and whoever asked for a checkpoint hears nothing");
                 self.length = Length { steps: step + 1, calls: self.trip.calls() };
@@ -139,6 +140,17 @@ impl World {
             }
         }
         Ok(Outcome::Crashed)
+    }
+
+    /// Shows a checkpoint that has become durable to whoever wants to see it. One that went with a crash is none.
+    fn audit(&mut self, job: &Local) {
+        let Some(audit) = self.audit.clone() else { return };
+        let Some(report) = job.progress().last_checkpoint.filter(|last| last.epoch > self.audited) else { return };
+        self.audited = report.epoch;
+        if let Ok(reader) = Reader::open_on(Box::new(self.disk.clone())) {
+            audit(&reader, report.epoch);
+            self.seen.audited += 1;
+        }
     }
 
     /// Takes the answer, if there is one.

@@ -2,13 +2,23 @@
 //! smallest pages. It must not run anything.
 
 use super::{Random, World};
+use crate::checkpoint::Protocol;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::runtime::{Checkpoints, Config, Hydrate, Restart};
+use crate::runtime::{Checkpoints, Config, Hydrate, Initiators, Restart};
 use crate::snapshot::{Store, StoreOptions};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+/// The protocols whose cuts count each record exactly once.
+const EXACT: [Protocol; 5] = [
+    Protocol::Aligned,
+    Protocol::ChandyLamport,
+    Protocol::Unaligned,
+    Protocol::AlignedThenUnaligned,
+    Protocol::StopTheWorld,
+];
 
 /// The options of a small store on a simulated disk.
 pub(super) fn store_options(keep: u32) -> StoreOptions {
@@ -52,7 +62,15 @@ impl World {
             self.seen.went_back += u64::from(Some(epoch) != store.newest());
             checkpoints = checkpoints.from_epoch(epoch);
         }
-        let timeout = if random.one_in(3) { random.between(20, 400) } else { u64::MAX };
+        // Each start may cut in another way than the one before.
+        let protocol = *random.pick(&EXACT);
+        let all = random.one_in(2);
+        let initiators = if all { Initiators::All } else { Initiators::Sources };
+        let unaligned_after = Duration::from_nanos(random.below(60));
+        checkpoints = checkpoints.protocol(protocol).initiators(initiators).unaligned_after(unaligned_after);
+        // Where each task sends markers of its own, they need their time: epochs that are given up faster fill the rings.
+        let slower = if (protocol, all) == (Protocol::ChandyLamport, true) { 100 } else { 1 };
+        let timeout = if random.one_in(3) { random.between(20, 400) * slower } else { u64::MAX };
         checkpoints.timeout(Duration::from_nanos(timeout)).store(store)
     }
 }

@@ -5,10 +5,12 @@ use super::{Random, SimDisk, Trip};
 use crate::connector::Memory;
 use crate::record::Record;
 use crate::runtime::StageConfig;
+use crate::snapshot::Reader;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 /// The world in which a simulated job lives: its disk, its clock, its sinks, and the bad luck that a seed brings.
 ///
@@ -31,7 +33,13 @@ pub struct World {
     /// The newest epoch that was reported as durable: no crash may take it.
     pub(super) promised: u64,
     pub(super) seen: Seen,
+    pub(super) audit: Option<Arc<Audit>>,
+    /// The newest epoch of the start under way that was looked at.
+    pub(super) audited: u64,
 }
+
+/// Looks at a checkpoint.
+type Audit = dyn Fn(&Reader, u64) + Send + Sync;
 
 /// How long an undisturbed run is: what happens to the others happens within.
 #[derive(Clone, Copy)]
@@ -64,6 +72,8 @@ impl World {
             power_fails,
             promised: 0,
             seen: Seen { seeds: 1, ..Seen::default() },
+            audit: None,
+            audited: 0,
         }
     }
 
@@ -118,6 +128,12 @@ impl World {
     pub fn parallelism(&mut self, tasks: impl Into<Vec<u32>>) {
         self.tasks = tasks.into();
         assert!(!self.tasks.is_empty(), "a number of tasks is needed");
+    }
+
+    /// Calls `look` with each checkpoint as it becomes durable, by its epoch: for what must be true of every one of them, such
+    /// as a sum over states and channels. A panic in it is a fault of the seed.
+    pub fn at_checkpoint(&mut self, look: impl Fn(&Reader, u64) + Send + Sync + 'static) {
+        self.audit = Some(Arc::new(look));
     }
 
     pub(super) fn lose_power(&self) {
@@ -176,6 +192,8 @@ pub struct Seen {
     pub failed: u64,
     /// Runs in which the store went on to a new file.
     pub new_files: u64,
+    /// Checkpoints that were read back: see [`World::at_checkpoint`].
+    pub audited: u64,
 }
 
 impl AddAssign<&Seen> for Seen {
@@ -189,5 +207,6 @@ impl AddAssign<&Seen> for Seen {
         self.given_up += other.given_up;
         self.failed += other.failed;
         self.new_files += other.new_files;
+        self.audited += other.audited;
     }
 }

@@ -48,6 +48,10 @@ pub enum Step {
     Reduce,
     FoldToEnd,
     FoldWordsToEnd,
+    Loop,
+    NestedLoop,
+    MidLoop,
+    SharedLoop,
     Sink,
 }
 
@@ -98,7 +102,7 @@ pub fn random(random: &mut Random) -> Vec<Step> {
     }
     let mut open = sources;
     for _ in 0..random.between(0, 9) {
-        let step = match random.below(17) {
+        let step = match random.below(21) {
             0 => Step::Map,
             1 => Step::Filter,
             2 => Step::FlatMap,
@@ -115,11 +119,15 @@ pub fn random(random: &mut Random) -> Vec<Step> {
             13 => Step::FoldToEnd,
             14 => Step::FoldWordsToEnd,
             15 | 16 => Step::Process,
+            17 => Step::Loop,
+            18 => Step::NestedLoop,
+            19 if open > 1 => Step::MidLoop,
+            20 => Step::SharedLoop,
             _ => Step::Reduce,
         };
         match step {
             Step::Fork | Step::Split => open += 1,
-            Step::Merge => open -= 1,
+            Step::Merge | Step::MidLoop => open -= 1,
             Step::Union => open -= 2,
             _ => {}
         }
@@ -189,6 +197,92 @@ impl Operator for Groups {
     fn on_end<E: Emit<Item>>(&self, key: u64, (_, sum): (u64, i64), out: &mut E) -> Result<(), Failed> {
         out.emit(grouped(key, sum, true))
     }
+}
+
+/// Each `+` ahead of the word is a turn through a loop.
+fn wind(item: Item) -> Item {
+    Item { word: format!("{}{}", "+".repeat((item.id % 4) as usize), item.word), ..item }
+}
+/// Each `*` is one through the outer of two.
+fn wind_outer(item: Item) -> Item {
+    Item { word: format!("{}{}", "*".repeat((item.key % 3) as usize), item.word), ..item }
+}
+fn unwind(item: Item, turn: char) -> Item {
+    match item.word.strip_prefix(turn) {
+        Some(word) => {
+            let word = word.to_owned();
+            Item { amount: item.amount + 1, key: item.key.wrapping_mul(3) % 1000, word, ..item }
+        }
+        None => item,
+    }
+}
+fn is_wound(item: &Item, turn: char) -> bool {
+    item.word.starts_with(turn)
+}
+/// All turns at once.
+fn unwound(mut item: Item, turn: char) -> Item {
+    while is_wound(&item, turn) {
+        item = unwind(item, turn);
+    }
+    item
+}
+
+fn nested(item: Item) -> Item {
+    let mut item = wind_outer(item);
+    loop {
+        item = unwind(unwound(wind(item), '+'), '*');
+        if !is_wound(&item, '*') {
+            return item;
+        }
+    }
+}
+
+/// Counts what passes, and hands it on: state within a loop.
+struct Passing;
+
+impl Operator for Passing {
+    type Key = u64;
+    type In = Item;
+    type Out = Item;
+    type State = u64;
+
+    fn on_record<E: Emit<Item>>(&self, _: &u64, item: Item, value: &mut Value<u64>, out: &mut E) -> Result<(), Failed> {
+        let passed = value.take().unwrap_or_default();
+        value.set(passed + 1);
+        out.emit(item)
+    }
+}
+
+fn draw_loop(items: Stream<Item>, middle: Option<Stream<Item>>, name: &str, pass: &Pass) -> Stream<Item> {
+    let (again, mut items) = items.map(wind).feedback::<Item>(name);
+    if let Some(middle) = middle {
+        items = items.merge(middle.map(wind));
+    }
+    let passed = items.key_by(|item| item.key).process(&format!("{name}-in"), Passing);
+    let (wound, done) = passed.map(before(pass, |item| unwind(item, '+'))).split(|item| is_wound(item, '+'));
+    again.close(wound);
+    done
+}
+
+fn draw_nested(items: Stream<Item>, name: &str, pass: &Pass) -> Stream<Item> {
+    let (again, items) = items.map(wind_outer).feedback::<Item>(name);
+    let done = draw_loop(items.boxed(), None, &format!("{name}-inner"), pass);
+    let (wound, done) = done.map(|item| unwind(item, '*')).split(|item| is_wound(item, '*'));
+    again.close(wound);
+    done
+}
+
+/// Two loops through the same operator.
+fn draw_shared(items: Stream<Item>, name: &str, pass: &Pass) -> Stream<Item> {
+    let (outer, items) = items.map(wind).feedback::<Item>(name);
+    let (inner, items) = items.feedback::<Item>(&format!("{name}-inner"));
+    let passed = items.map(before(pass, |item| unwind(item, '+'))).key_by(|item| item.key);
+    let passed = passed.process(&format!("{name}-in"), Passing);
+    let [done, odd, even] =
+        passed.split_by(|item| if is_wound(item, '+') { 1 + usize::from(item.key % 2 == 0) } else { 0 });
+    inner.close(odd);
+    outer.close(even);
+    done
 }
 
 /// The number of tasks of a broadcast, in every run: what it makes of one record.
@@ -281,6 +375,13 @@ pub fn draw(steps: &[Step], ground: &mut impl Ground) -> Dataflow {
                     });
                 folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
             }
+            Step::Loop => draw_loop(take(), None, &name, &pass).stage(&format!("{at}-after")),
+            Step::MidLoop => {
+                let (one, other) = (take(), take());
+                draw_loop(one, Some(other), &name, &pass)
+            }
+            Step::NestedLoop => draw_nested(take(), &name, &pass),
+            Step::SharedLoop => draw_shared(take(), &name, &pass),
             Step::Sink => {
                 ground.end(&name, take());
                 continue;
@@ -361,6 +462,9 @@ pub fn compute(steps: &[Step], sources: Vec<Vec<Item>>) -> Vec<Vec<Item>> {
                 }
                 by_word.iter().map(|(word, ids)| words(word, ids)).collect()
             }
+            Step::Loop | Step::SharedLoop => take().into_iter().map(|item| unwound(wind(item), '+')).collect(),
+            Step::MidLoop => [take(), take()].concat().into_iter().map(|item| unwound(wind(item), '+')).collect(),
+            Step::NestedLoop => take().into_iter().map(nested).collect(),
             Step::Sink => {
                 let mut items = take();
                 items.sort();

@@ -4,13 +4,14 @@ use super::*;
 use crate::error::{Cause, Failed};
 
 /// What one consumer gets, as text: records by number, marks by their first letter.
-fn drain(consumer: &mut Consumer<u32>) -> String {
+pub(super) fn drain(consumer: &mut Consumer<u32>) -> String {
     let mut got = String::new();
     loop {
         match consumer.poll() {
             Polled::Records(records) => records.for_each(|n| got += &format!("{n} ")),
             Polled::Mark(Mark::Barrier(epoch)) => got += &format!("B{epoch} "),
             Polled::Mark(Mark::Watermark(at)) => got += &format!("W{at} "),
+            Polled::Mark(Mark::Lap(lap)) => got += &format!("L{lap} "),
             Polled::Mark(Mark::End) => got += "E ",
             Polled::Empty => return got,
             Polled::Closed => return got + "closed",

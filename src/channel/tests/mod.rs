@@ -1,6 +1,7 @@
 //! Tests of the channels, one thread at a time. Threads: `tests/ring.rs`; every order of memory accesses: `loom_tests.rs`.
 
 mod boxes;
+mod cuts;
 mod drops;
 mod model;
 

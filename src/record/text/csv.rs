@@ -1,9 +1,8 @@
 //! Encoded bytes as the cells of a CSV row.
 
 use super::json::{Json, take_option};
-use super::scalar::Scalar;
 use super::{columns_of, peel};
-use crate::record::{DecodeError, Input, Schema, Type};
+use crate::record::{DecodeError, Input, Scalar, Schema, Type};
 
 /// The names of the columns that [`write_csv`] writes: those of the fields; `0`, `1`, … for a tuple; `value` for a record
 /// that is a single cell.

@@ -1,10 +1,10 @@
 //! Encoded bytes as JSON.
 
 use super::peel;
-use super::scalar::Scalar;
 use crate::record::mirror::take;
 use crate::record::schema::is_tuple;
-use crate::record::{DecodeError, Field, Input, Record, Schema, Type, Variant, ZERO_WIDTH_MAX};
+use crate::record::{Datum, DecodeError, Field, Input, Record, Scalar, Schema, Type, Variant, ZERO_WIDTH_MAX};
+use std::convert::Infallible;
 
 /// Appends the record at the front of `input` as JSON in one line, and moves `input` past it. How: see the
 /// [module](super).
@@ -32,6 +32,11 @@ pub fn write_json(schema: &Schema, input: &mut Input<'_>, out: &mut Vec<u8>) -> 
     Json::to(out).value(&schema.ty, input)
 }
 
+/// Appends a value that has been decoded, as [`write_json`] would have written its bytes.
+pub(in crate::record) fn write_datum(datum: &Datum<'_>, out: &mut Vec<u8>) {
+    let Ok(()) = Json::to(out).datum(datum);
+}
+
 pub(super) struct Json<'o> {
     out: &'o mut Vec<u8>,
     /// How many more values without bytes it writes: no length in a hostile input bounds these.
@@ -47,7 +52,7 @@ impl<'o> Json<'o> {
         match peel(ty) {
             Type::Option(item) => match take_option(item, input)? {
                 true => self.value(item, input),
-                false => self.raw("null"),
+                false => self.null(),
             },
             Type::List(item) => {
                 let count = u32::decode(input)?;
@@ -62,24 +67,71 @@ impl<'o> Json<'o> {
                 self.variant(variant, if fixed { &mut body } else { input })
             }
             plain => match Scalar::take(plain, input)? {
-                Some(scalar) => self.scalar(scalar),
+                Some(scalar) => {
+                    self.scalar(scalar);
+                    Ok(())
+                }
                 None => unreachable!("every type with parts is above"),
             },
         }
     }
 
-    fn raw(&mut self, text: &str) -> Result<(), DecodeError> {
-        self.out.extend_from_slice(text.as_bytes());
+    /// A value that has been decoded.
+    fn datum(&mut self, datum: &Datum<'_>) -> Result<(), Infallible> {
+        match datum {
+            Datum::Plain(scalar) => {
+                self.scalar(*scalar);
+                Ok(())
+            }
+            Datum::Option(None) => self.null(),
+            Datum::Option(Some(item)) => self.datum(item),
+            Datum::List(items) | Datum::Tuple(items) => self.row(b"[]", items, Self::datum),
+            Datum::Struct(_, fields) => match fields.as_slice() {
+                [(_, only)] if datum.is_tuple() => self.datum(only),
+                fields => self.datum_fields(fields, datum.is_tuple()),
+            },
+            Datum::Variant(name, fields) if fields.is_empty() => {
+                self.string(name);
+                Ok(())
+            }
+            Datum::Variant(name, fields) => self.row(b"{}", [fields.as_slice()], |this, fields| {
+                this.name(name);
+                match fields {
+                    [(_, only)] if datum.is_tuple() => this.datum(only),
+                    fields => this.datum_fields(fields, datum.is_tuple()),
+                }
+            }),
+        }
+    }
+
+    fn datum_fields(&mut self, fields: &[(&str, Datum<'_>)], is_tuple: bool) -> Result<(), Infallible> {
+        if is_tuple {
+            return self.row(b"[]", fields, |this, (_, value)| this.datum(value));
+        }
+        self.row(b"{}", fields, |this, (name, value)| {
+            this.name(name);
+            this.datum(value)
+        })
+    }
+
+    fn null<E>(&mut self) -> Result<(), E> {
+        self.out.extend_from_slice(b"null");
         Ok(())
     }
 
+    /// In front of a value.
+    fn name(&mut self, name: &str) {
+        self.string(name);
+        self.out.push(b':');
+    }
+
     /// Things with commas between them, and brackets around.
-    fn row<T>(
+    fn row<T, E>(
         &mut self,
         brackets: &[u8; 2],
         things: impl IntoIterator<Item = T>,
-        mut write: impl FnMut(&mut Self, T) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut write: impl FnMut(&mut Self, T) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.out.push(brackets[0]);
         for (i, thing) in things.into_iter().enumerate() {
             if i > 0 {
@@ -104,8 +156,7 @@ impl<'o> Json<'o> {
             return self.row(b"[]", fields, |this, field| this.value(&field.ty, input));
         }
         self.row(b"{}", fields, |this, field| {
-            this.string(&field.name);
-            this.out.push(b':');
+            this.name(&field.name);
             this.value(&field.ty, input)
         })
     }
@@ -116,8 +167,7 @@ impl<'o> Json<'o> {
             return Ok(());
         }
         self.row(b"{}", [variant], |this, variant| {
-            this.string(&variant.name);
-            this.out.push(b':');
+            this.name(&variant.name);
             match variant.fields.as_slice() {
                 [only] if is_tuple(&variant.fields) => this.value(&only.ty, input),
                 fields => this.fields(fields, input),
@@ -125,7 +175,7 @@ impl<'o> Json<'o> {
         })
     }
 
-    fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), DecodeError> {
+    fn scalar(&mut self, scalar: Scalar<'_>) {
         match scalar {
             Scalar::Text(text) => self.string(text),
             Scalar::Char(char) => self.string(char.encode_utf8(&mut [0; 4])),
@@ -138,7 +188,6 @@ impl<'o> Json<'o> {
             }
             _ => scalar.write(self.out),
         }
-        Ok(())
     }
 
     fn no_number(&mut self, number: f64) {

@@ -39,10 +39,10 @@ mod cell;
 mod columns;
 mod csv;
 mod json;
-mod scalar;
 
 pub use columns::{CellError, Columns, ColumnsError, Row};
 pub use csv::{column_names, write_csv};
+pub(super) use json::write_datum;
 pub use json::write_json;
 
 use super::{Schema, Type};

@@ -1,6 +1,7 @@
 //! Damaged snapshots: an error or a table that works, never a panic, an endless loop or a huge allocation.
 
 use super::model::{Bytes, Stored, World, absent, part};
+use super::rows::rows;
 use crate::page::Pool;
 use crate::record::Record;
 use crate::state::{Hasher, Part, PartPages, StateError, Table, range_of};
@@ -147,6 +148,9 @@ proptest! {
             if let Ok(table) = restore_absent(&bytes) {
                 use_up(table);
             }
+            let mut hasher = Hasher::default();
+            hasher.mask = 0xC000_0000_0000_00FF;
+            let _ = rows::<String, String>(hasher, &bytes);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Random operations on the tables of an operator, with freezes that become durable or not, and restores at the same and
 //! at other parallelisms, against a plain map and plain copies of it.
 
+use super::rows::rows;
 use crate::page::{FrozenPages, PageError, PageId, PageSource, Pool};
-use crate::record::Record;
+use crate::record::{Record, to_bytes};
 use crate::state::{HashRange, Hasher, Part, PartPages, StateError, Table, range_of, task_of};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -219,7 +220,16 @@ impl<K: Make, V: Make> World<K, V> {
         }
         let bytes = frozen.iter().flat_map(|frozen| &frozen.changed).map(|(_, page)| page.to_vec()).collect();
         self.held.push((bytes, frozen));
+        self.check_rows(&stored);
         self.undecided = Some((stored, self.model.clone()));
+    }
+
+    /// Who reads a snapshot row by row finds what the tables hold.
+    fn check_rows(&self, stored: &[Bytes]) {
+        let rows = stored.iter().flat_map(|part| rows::<K, V>(self.hasher, part).unwrap());
+        let found: BTreeMap<_, _> = rows.map(|(key, value)| (to_bytes(&key), value)).collect();
+        let model = self.model.iter().map(|(&number, value)| (to_bytes(&K::make(number)), value.clone()));
+        assert_eq!(found, model.collect());
     }
 
     /// What a store would hold now.

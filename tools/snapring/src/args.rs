@@ -4,7 +4,9 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use snapring::runtime::Initiators;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Streaming dataflows whose state survives kill -9, every record counted exactly once.
@@ -98,9 +100,10 @@ pub struct RunArgs {
     #[arg(long)]
     pub idle: Option<Idle>,
 
-    /// Print the dataflow as it is drawn, and do not run it
-    #[arg(long)]
-    pub graph: bool,
+    /// Print the dataflow as it is drawn, with the loops that are found in it, and do not run it: in words, or for a picture
+    /// in Graphviz's language, --graph=dot
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "words")]
+    pub graph: Option<GraphForm>,
 
     /// Print one JSON object on standard output when the job has ended, and no results: name a folder with --output to keep them
     #[arg(long)]
@@ -114,6 +117,15 @@ pub struct RunArgs {
     /// How checkpoints are taken [default: aligned with --state, none without]
     #[arg(long)]
     pub protocol: Option<Protocol>,
+
+    /// Who begins a cut under chandy-lamport and unaligned: the sources, all tasks at once, or the sources and the tasks of
+    /// these stages and operators [default: sources]
+    #[arg(long, value_name = "sources|all|NAME,...", value_parser = Initiators::from_str)]
+    pub initiators: Option<Initiators>,
+
+    /// Under aligned-then-unaligned: when a checkpoint that is not aligned yet is cut unaligned [default: 20ms]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub unaligned_after: Option<Duration>,
 
     /// From the begin of one checkpoint to the begin of the next: 10ms, 1.5s, 2m [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "state")]
@@ -145,6 +157,11 @@ pub struct RunArgs {
     #[arg(long, requires = "epoch")]
     pub accept_duplicates: bool,
 
+    /// transfers: read each checkpoint back while the job runs, and say in a line where the money is: with --json on standard
+    /// output, else on standard error. Fails if any is missing, or is there twice
+    #[arg(long, requires = "state")]
+    pub audit: bool,
+
     /// keyed-count: different keys [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub keys: Option<u64>,
@@ -153,9 +170,33 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
 
-    /// keyed-count: another seed gives other events [default: 1]
+    /// keyed-count, transfers: another seed gives other events, or transfers [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+
+    /// transfers: accounts [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub accounts: Option<u64>,
+
+    /// transfers: what each account begins with [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=1_000_000_000))]
+    pub amount: Option<i64>,
+
+    /// transfers: end after so many [default: never]
+    #[arg(long, value_name = "N")]
+    pub transfers: Option<u64>,
+
+    /// tokens: tokens that go round [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub tokens: Option<u64>,
+
+    /// tokens: operators on the loop, each behind a ring [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub operators: Option<u32>,
+
+    /// tokens: times that each of them goes round [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub laps: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -175,6 +216,14 @@ pub enum BadLines {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphForm {
+    /// A line a chain, with its outputs; then the loops
+    Words,
+    /// DOT: loops in frames, feedback edges dashed
+    Dot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Idle {
     /// It looks again at once: lowest latency, and a whole core per worker even if there is nothing to do. As park where
     /// there are more workers than cores
@@ -189,18 +238,18 @@ pub enum Idle {
 pub enum Protocol {
     /// An input waits at its barrier until all inputs have it
     Aligned,
+    /// A task is cut at the first marker, and saves what its other inputs bring until theirs
+    ChandyLamport,
+    /// The cut is seen over whatever lies queued, and what lies queued is saved: soon, also under backpressure
+    Unaligned,
+    /// Aligned; what takes longer than --unaligned-after is cut unaligned
+    AlignedThenUnaligned,
+    /// No input waits: after a restart no record is missing, but some may count twice
+    AtLeastOnce,
+    /// All tasks pause, everything is saved, all go on
+    StopTheWorld,
     /// No checkpoints
     None,
-    #[value(hide = true)]
-    Unaligned,
-    #[value(hide = true)]
-    ChandyLamport,
-    #[value(hide = true)]
-    AlignedThenUnaligned,
-    #[value(hide = true)]
-    AtLeastOnce,
-    #[value(hide = true)]
-    StopTheWorld,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -228,6 +277,20 @@ pub enum InspectCommand {
         /// Only this checkpoint
         #[arg(long, value_name = "N")]
         epoch: Option<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List what a checkpoint holds of channels: records that were on their way when it was taken
+    Channels {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// This checkpoint [default: the newest one]
+        #[arg(long, value_name = "N")]
+        epoch: Option<u64>,
+        /// Show up to so many records of each channel, the first ones
+        #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+        records: usize,
         /// As JSON
         #[arg(long)]
         json: bool,

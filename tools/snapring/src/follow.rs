@@ -1,6 +1,7 @@
 //! Following a running job: how far it is, what the user should hear of, and whether it is to end. What is to be told of it
 //! at its end is gathered here, for a job that has been waited for is gone.
 
+use crate::audit::Audits;
 use crate::metrics::Fills;
 use crate::notices::Notices;
 use crate::outcome::Wrong;
@@ -15,6 +16,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(200);
 pub struct Follow<'a> {
     signals: &'a Signals,
     progress: Progress,
+    audits: Option<&'a mut Audits>,
     notices: Notices,
     fills: Fills,
     began: Instant,
@@ -44,20 +46,20 @@ pub enum Last {
 }
 
 impl<'a> Follow<'a> {
-    pub fn new(signals: &'a Signals, progress: Progress) -> Self {
+    pub fn new(signals: &'a Signals, progress: Progress, audits: Option<&'a mut Audits>) -> Self {
         let (notices, fills) = (Notices::new(), Fills::default());
-        Self { signals, progress, notices, fills, began: Instant::now(), looked: None }
+        Self { signals, progress, audits, notices, fills, began: Instant::now(), looked: None }
     }
 
     /// Waits for the end of the job, or for a signal that comes before it.
-    pub fn run(&mut self, job: &Job) -> Option<Stop> {
+    pub fn run(&mut self, job: &Job) -> Result<Option<Stop>, Wrong> {
         while !job.is_over() {
             if let Some(stop) = self.signals.stop() {
-                return Some(stop);
+                return Ok(Some(stop));
             }
-            self.step(job);
+            self.step(job)?;
         }
-        None
+        Ok(None)
     }
 
     /// Takes a last checkpoint. A second signal does not come back here.
@@ -71,13 +73,17 @@ impl<'a> Follow<'a> {
                 Err(_) if job.metrics().restarts > restarts => return Ok(Last::Restarted),
                 Err(_) => return Ok(Last::Failed),
                 Ok(None) if Instant::now() >= until => return Ok(Last::Late),
-                Ok(None) => self.step(job),
+                Ok(None) => self.step(job)?,
             }
         }
     }
 
-    fn step(&mut self, job: &Job) {
+    fn step(&mut self, job: &Job) -> Result<(), Wrong> {
         self.progress.show(|| job.progress());
+        if let Some(audits) = &mut self.audits {
+            let newest = job.progress().last_checkpoint.map(|last| last.epoch);
+            audits.look(newest, |line| self.progress.say(line))?;
+        }
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOKS_EVERY) {
             self.looked = Some(Instant::now());
             let metrics = self.look(job);
@@ -85,6 +91,7 @@ impl<'a> Follow<'a> {
         }
         // So that looking late adds at most half a percent to what is measured.
         std::thread::sleep((self.began.elapsed() / 200).clamp(Duration::from_millis(1), Duration::from_millis(20)));
+        Ok(())
     }
 
     /// Says what is new.

@@ -1,36 +1,25 @@
 //! `snapring inspect`: what is in a state folder, read without the code of the job that wrote it, and without its lock.
 
+mod channels;
+mod ls;
+
 use crate::args::InspectCommand;
 use crate::outcome::{Outcome, Wrong, print, print_json};
-use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use snapring::error::StoreError;
-use snapring::operator::WentBack;
 use snapring::runtime::CheckpointInfo;
-use snapring::snapshot::{EpochInfo, EpochReport, Reader};
+use snapring::snapshot::{EpochReport, Reader};
 use std::path::Path;
 
 /// Does what is asked for.
 pub fn inspect(command: &InspectCommand) -> Outcome {
     match command {
-        InspectCommand::Ls { state_dir, json } => list(state_dir, *json),
+        InspectCommand::Ls { state_dir, json } => ls::list(state_dir, *json),
         InspectCommand::Verify { state_dir, epoch, json } => verify(state_dir, *epoch, *json),
+        InspectCommand::Channels { state_dir, epoch, records, json } => {
+            channels::show(state_dir, *epoch, *records, *json)
+        }
     }
-}
-
-fn list(dir: &Path, as_json: bool) -> Outcome {
-    let reader = Reader::open(dir)?;
-    let epochs: Vec<_> = reader.epochs().into_iter().map(|info| (info, about(&reader, info.epoch))).collect();
-    if as_json {
-        let epochs: Value = epochs.iter().map(|(info, about)| object_of(info, about.as_ref())).collect();
-        return print_json(&json!({ "store": hex(&reader.id()), "epochs": epochs }));
-    }
-    let mut text = format!("{:>8}  {:>7}  {:>8}  {:>12}  {}\n", "epoch", "entries", "pages", "size", "job");
-    for (EpochInfo { epoch, entries, pages, bytes }, about) in epochs {
-        let bytes = HumanBytes(bytes).to_string();
-        text += &format!("{epoch:>8}  {entries:>7}  {pages:>8}  {bytes:>12}  {}\n", remark(about.as_ref()));
-    }
-    print(text)
 }
 
 /// What the checkpoint says about its job; none: it cannot be read, as `verify` will say.
@@ -38,40 +27,25 @@ fn about(reader: &Reader, epoch: u64) -> Option<CheckpointInfo> {
     CheckpointInfo::read(&reader.header(epoch).ok()?).ok()
 }
 
-fn remark(about: Option<&CheckpointInfo>) -> String {
-    let Some(about) = about else { return "(cannot be read)".to_owned() };
-    let mut text = about.job.clone();
-    if let Some(WentBack { to, from, .. }) = &about.went_back {
-        text += &format!(" (went back to epoch {to} from {from})");
-    }
-    if about.finished {
-        text += " (finished)";
-    }
-    text
+fn kept(reader: &Reader) -> Vec<u64> {
+    reader.epochs().iter().map(|info| info.epoch).collect()
 }
 
-fn object_of(info: &EpochInfo, about: Option<&CheckpointInfo>) -> Value {
-    let back = about.and_then(|about| about.went_back.as_ref());
-    json!({
-        "epoch": info.epoch,
-        "entries": info.entries,
-        "pages": info.pages,
-        "bytes": info.bytes,
-        "job": about.map(|about| &about.job),
-        "attempt": about.map(|about| about.attempt),
-        "finished": about.map(|about| about.finished),
-        "made_unix_ns": about.map(|about| about.made_unix_ns),
-        "went_back": back.map(|back| json!({ "to": back.to, "from": back.from })),
-    })
+/// The epoch that was asked for by `--epoch`, or the newest.
+fn chosen(reader: &Reader, epoch: Option<u64>) -> Result<u64, Wrong> {
+    let kept = kept(reader);
+    match epoch {
+        Some(epoch) if kept.contains(&epoch) => Ok(epoch),
+        Some(epoch) => Err(Wrong::Usage(format!("--epoch {epoch}: the store keeps {}", listed(&kept)))),
+        None => kept.last().copied().ok_or_else(|| Wrong::Missing("the store keeps no checkpoint".to_owned())),
+    }
 }
 
 fn verify(dir: &Path, epoch: Option<u64>, as_json: bool) -> Outcome {
     let reader = Reader::open(dir)?;
-    let kept: Vec<u64> = reader.epochs().iter().map(|info| info.epoch).collect();
     let epochs = match epoch {
-        None => kept,
-        Some(epoch) if kept.contains(&epoch) => vec![epoch],
-        Some(epoch) => return Err(Wrong::Usage(format!("--epoch {epoch}: the store keeps {}", listed(&kept)))),
+        None => kept(&reader),
+        Some(_) => vec![chosen(&reader, epoch)?],
     };
     let mut reports = Vec::new();
     for number in epochs {
@@ -107,8 +81,7 @@ fn text(report: &EpochReport) -> String {
 
 /// What to do about a folder whose newest checkpoint is damaged. Older ones have pages in common with it, and may be too.
 pub fn way_back(dir: &Path) -> String {
-    let kept = Reader::open(dir).map(|reader| reader.epochs()).unwrap_or_default();
-    let kept: Vec<u64> = kept.iter().map(|info| info.epoch).collect();
+    let kept = Reader::open(dir).map(|reader| kept(&reader)).unwrap_or_default();
     let dir = dir.display();
     if kept.len() < 2 {
         return format!("{dir} keeps no other checkpoint: put back a copy of the folder, or begin anew in another one");
@@ -126,8 +99,4 @@ fn listed(epochs: &[u64]) -> String {
             format!("epochs {} and {last}", rest.join(", "))
         }
     }
-}
-
-fn hex(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,7 @@
 //! The command line of snapring. Data goes to standard output, everything else to standard error.
 
 mod args;
+mod audit;
 mod doctor;
 mod follow;
 mod graph;

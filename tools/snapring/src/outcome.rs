@@ -20,6 +20,10 @@ pub enum Wrong {
     System(&'static str, io::Error),
     /// Standard output refused.
     Stdout(io::Error),
+    /// The job has come to something that must not be.
+    Failed(String),
+    /// What was asked for is not there.
+    Missing(String),
     /// What was inspected is damaged, and that has been said.
     Damaged,
 }
@@ -44,10 +48,11 @@ impl Wrong {
     fn exit_code(&self) -> u8 {
         match self {
             _ if self.is_reader_gone() => 0,
+            Self::Failed(_) => 1,
             Self::Usage(_) => 2,
             Self::Engine(error) => error.exit_code(),
             Self::Advised(error, _) => error.exit_code(),
-            Self::System(..) | Self::Stdout(_) => 5,
+            Self::System(..) | Self::Stdout(_) | Self::Missing(_) => 5,
             Self::Damaged => 3,
         }
     }
@@ -60,6 +65,7 @@ impl Wrong {
             Self::Advised(error, advice) => Some(format!("{error}\nhint: {advice}")),
             Self::System(action, error) => Some(format!("cannot {action}: {error}")),
             Self::Stdout(error) => Some(format!("cannot write to standard output: {error}")),
+            Self::Failed(what) | Self::Missing(what) => Some(what.clone()),
             Self::Damaged => None,
         }
     }

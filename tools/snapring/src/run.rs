@@ -1,13 +1,14 @@
 //! `snapring run`: from flags to a running job, and from there to its end.
 
 use crate::args::RunArgs;
+use crate::audit::Audits;
 use crate::follow::{Follow, Last, Seen};
 use crate::graph;
 use crate::inspect;
 use crate::metrics;
 use crate::outcome::{Outcome, Wrong, print_json, say};
 use crate::progress::Progress;
-use crate::settings::{check, config, options};
+use crate::settings::{check, config, options, protocol};
 use crate::signals::{Signals, Stop};
 use crate::summary::Report;
 use snapring::error::{Cause, Error, Failure};
@@ -19,28 +20,44 @@ pub fn run(args: &RunArgs, started: Instant) -> Outcome {
     let job = snapring_jobs::job(&args.job).expect("the parser knows the jobs");
     check(args, job).map_err(Wrong::Usage)?;
     let flow = (job.draw)(&options(args))?;
-    if args.graph {
-        return graph::show(&flow.graph(), args.json);
+    if let Some(form) = args.graph {
+        return graph::show(&flow.graph(), form, args.json);
     }
     let signals = Signals::watch().map_err(|error| Wrong::System("watch for signals", error))?;
     let before = started.elapsed();
     let running = flow.start(config(args)).map_err(|error| advised(error.into(), args))?;
     announce(&running);
-    let mut follow = Follow::new(&signals, Progress::new(args.output.is_none() && !args.json));
+    let mut audits = audits(args);
+    let mut follow = Follow::new(&signals, Progress::new(args.output.is_none() && !args.json), audits.as_mut());
     let stop = follow.run(&running);
     let (ended, seen) = match stop {
-        Some(stop) => stop_in_order(running, args, follow, stop),
-        None => {
+        Err(_) => abort(running, follow),
+        Ok(Some(stop)) => stop_in_order(running, args, follow, stop),
+        Ok(None) => {
             let seen = follow.end(&running);
             (running.wait().map_err(Wrong::from), seen)
         }
     };
+    let stop = stop?;
     if args.metrics && !args.json {
         metrics::text(&seen.metrics, &seen.fills).lines().for_each(say);
     }
     let summary = ended.map_err(|wrong| advised(wrong, args))?;
-    let report = Report { job: &args.job, summary: &summary, before, seen: &seen, metrics: args.metrics };
+    audits.map_or(Ok(()), |mut audits| audits.all(say))?;
+    let (protocol, metrics) = (protocol(args), args.metrics);
+    let report = Report { job: &args.job, summary: &summary, before, seen: &seen, metrics, protocol };
     tell(args, &report, stop)
+}
+
+fn audits(args: &RunArgs) -> Option<Audits> {
+    let state = args.state.as_ref().filter(|_| args.audit)?;
+    Some(Audits::new(options(args).transfers(), state, args.json))
+}
+
+/// Ends a job that is not worth a last checkpoint.
+fn abort(running: Job, follow: Follow<'_>) -> (Result<Summary, Wrong>, Seen) {
+    let seen = follow.end(&running);
+    (running.abort(ABORT_WITHIN).map_err(Wrong::from).map(without_late), seen)
 }
 
 /// An orderly end takes no longer: a checkpoint is given up after the same time. Who cannot wait sends a second signal.

@@ -1,6 +1,7 @@
 //! From flags to what a job is told and how it runs. What a flag means is decided here, and what the parser cannot check.
 
-use crate::args::{BadLines, Durability, Format, Idle, Protocol, RunArgs};
+use crate::args::{BadLines, Durability, Format, GraphForm, Idle, Protocol, RunArgs};
+use snapring::Protocol as Cut;
 use snapring::channel::Wait;
 use snapring::runtime::{Checkpoints, Config, Restart};
 use snapring::snapshot;
@@ -16,11 +17,20 @@ pub fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
         ("keys", "--keys", args.keys.is_some()),
         ("events", "--events", args.events.is_some()),
         ("seed", "--seed", args.seed.is_some()),
+        ("accounts", "--accounts", args.accounts.is_some()),
+        ("amount", "--amount", args.amount.is_some()),
+        ("transfers", "--transfers", args.transfers.is_some()),
+        ("tokens", "--tokens", args.tokens.is_some()),
+        ("operators", "--operators", args.operators.is_some()),
+        ("laps", "--laps", args.laps.is_some()),
     ];
     for (option, flag, is_given) in given {
         if is_given && !job.options.contains(&option) {
             return Err(format!("job `{}` takes no {flag}", job.name));
         }
+    }
+    if args.audit && job.name != "transfers" {
+        return Err(format!("job `{}` takes no --audit: there is no money in it", job.name));
     }
     check_protocol(args)?;
     let mut cores = args.cores.clone().unwrap_or_default();
@@ -33,6 +43,9 @@ pub fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
     {
         return Err(format!("--state and --output are both {}: name two folders", state.display()));
     }
+    if args.json && args.graph == Some(GraphForm::Dot) {
+        return Err("--graph=dot and --json are two languages: leave out one of them".to_owned());
+    }
     if args.json && args.output.is_none() && args.format.is_some() {
         return Err("--json prints no results, so --format says nothing: name a folder with --output".to_owned());
     }
@@ -40,13 +53,46 @@ pub fn check(args: &RunArgs, job: &BuiltIn) -> Result<(), String> {
 }
 
 fn check_protocol(args: &RunArgs) -> Result<(), String> {
+    let protocol = protocol(args);
+    let Some(cut) = protocol else {
+        let given = args.protocol.is_some();
+        if args.initiators.is_some() || args.unaligned_after.is_some() {
+            return Err("--initiators and --unaligned-after are about checkpoints: say where with --state".to_owned());
+        }
+        return match &args.state {
+            Some(_) if given => Err("--protocol none takes no checkpoints: leave out --state".to_owned()),
+            _ => Ok(()),
+        };
+    };
+    if args.state.is_none() {
+        return Err(format!("--protocol {cut} takes checkpoints: say where with --state"));
+    }
+    if args.initiators.is_some() && !matches!(cut, Cut::ChandyLamport | Cut::Unaligned) {
+        return Err(format!("--initiators goes with --protocol chandy-lamport or unaligned, not with {cut}"));
+    }
+    if args.unaligned_after.is_some() && cut != Cut::AlignedThenUnaligned {
+        return Err(format!("--unaligned-after goes with --protocol aligned-then-unaligned, not with {cut}"));
+    }
+    if args.output.is_some() && !cut.is_exact() {
+        return Err(format!(
+            "--output holds each result exactly once, and under {cut} some may come twice: choose another --protocol, or \
+             leave out --output"
+        ));
+    }
+    Ok(())
+}
+
+/// How checkpoints are taken; none: there are none.
+pub fn protocol(args: &RunArgs) -> Option<Cut> {
     match args.protocol {
-        None => Ok(()),
-        Some(Protocol::Aligned) if args.state.is_some() => Ok(()),
-        Some(Protocol::Aligned) => Err("--protocol aligned takes checkpoints: say where with --state".to_owned()),
-        Some(Protocol::None) if args.state.is_none() => Ok(()),
-        Some(Protocol::None) => Err("--protocol none takes no checkpoints: leave out --state".to_owned()),
-        Some(_) => Err("this protocol is not built yet: aligned and none are".to_owned()),
+        Some(Protocol::None) => None,
+        None => args.state.is_some().then_some(Cut::Aligned),
+        Some(Protocol::Aligned) => Some(Cut::Aligned),
+        Some(Protocol::ChandyLamport) => Some(Cut::ChandyLamport),
+        Some(Protocol::Unaligned) => Some(Cut::Unaligned),
+        Some(Protocol::AlignedThenUnaligned) => Some(Cut::AlignedThenUnaligned),
+        Some(Protocol::AtLeastOnce) => Some(Cut::AtLeastOnce),
+        Some(Protocol::StopTheWorld) => Some(Cut::StopTheWorld),
     }
 }
 
@@ -76,6 +122,12 @@ pub fn options(args: &RunArgs) -> Options {
         keys: args.keys.unwrap_or(defaults.keys),
         events: args.events.unwrap_or(defaults.events),
         seed: args.seed.unwrap_or(defaults.seed),
+        accounts: args.accounts.unwrap_or(defaults.accounts),
+        amount: args.amount.unwrap_or(defaults.amount),
+        transfers: args.transfers,
+        tokens: args.tokens.unwrap_or(defaults.tokens),
+        operators: args.operators.unwrap_or(defaults.operators),
+        laps: args.laps.unwrap_or(defaults.laps),
     }
 }
 
@@ -113,6 +165,15 @@ pub fn config(args: &RunArgs) -> Config {
 fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
     let interval = args.checkpoint_interval.unwrap_or(Duration::from_secs(1));
     let mut checkpoints = Checkpoints::every(interval).to(state).verify_on_restore(args.verify);
+    if let Some(protocol) = protocol(args) {
+        checkpoints = checkpoints.protocol(protocol);
+    }
+    if let Some(initiators) = &args.initiators {
+        checkpoints = checkpoints.initiators(initiators.clone());
+    }
+    if let Some(limit) = args.unaligned_after {
+        checkpoints = checkpoints.unaligned_after(limit);
+    }
     if let Some(keep) = args.keep {
         checkpoints = checkpoints.keep(keep);
     }

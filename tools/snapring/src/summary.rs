@@ -4,6 +4,7 @@ use crate::follow::Seen;
 use crate::metrics;
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
+use snapring::Protocol;
 use snapring::connector::BadLine;
 use snapring::runtime::Summary;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub struct Report<'a> {
     pub seen: &'a Seen,
     /// Whether the numbers of tasks, channels and checkpoints are asked for.
     pub metrics: bool,
+    /// How checkpoints were taken, if they were.
+    pub protocol: Option<Protocol>,
 }
 
 impl Report<'_> {
@@ -75,6 +78,7 @@ impl Report<'_> {
                 "first": summary.skipped.first.iter().map(bad_line).collect::<Value>(),
             },
             "records_per_second": self.records_per_second(),
+            "protocol": self.protocol.map_or("none", Protocol::name),
             "epochs": summary.checkpoints,
             "bytes": summary.checkpoint_bytes,
             "start_to_first_record_ns": self.start_to_first_record_ns(),

@@ -57,6 +57,7 @@ fn a_running_job_can_be_inspected() {
     while job.try_wait().unwrap().is_none() {
         run(["inspect", "ls", &room.at("S")]).ok();
         run(["inspect", "verify", &room.at("S")]).ok();
+        run(["inspect", "channels", &room.at("S")]).ok();
         looked += 1;
     }
     assert!(looked > 3, "{looked}");
@@ -67,7 +68,7 @@ fn what_is_no_store_is_named() {
     let room = Room::new();
     let file = room.file("file", "text");
     for path in [room.at("nothing"), file, room.dir.path().to_str().unwrap().to_owned()] {
-        for command in ["ls", "verify"] {
+        for command in ["ls", "verify", "channels"] {
             run(["inspect", command, &path]).exits(5, &[&path, "no store here"]);
         }
     }

@@ -175,16 +175,16 @@ fn in_the_emission_at_the_end() {
 }
 
 /// S. Vigna's SplitMix64, seeded by the clock.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is right");
         Self(since.as_nanos() as u64)
     }
 
     /// Evenly from 0 to 1.
-    fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -17,8 +17,13 @@ pub fn verses() -> String {
 
 /// The bundled flights, with their header.
 pub fn flights() -> String {
+    gunzipped("flights-2013-01.csv.gz")
+}
+
+/// The text of a bundled file.
+pub fn gunzipped(name: &str) -> String {
     let mut text = String::new();
-    let file = fs::File::open(sample("flights-2013-01.csv.gz")).expect("the sample is there");
+    let file = fs::File::open(sample(name)).expect("the sample is there");
     GzDecoder::new(file).read_to_string(&mut text).expect("the sample is sound");
     text
 }

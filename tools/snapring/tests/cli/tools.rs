@@ -18,10 +18,12 @@ fn jobs_lists_the_jobs() {
     let text = run(["jobs"]).ok().stdout;
     let listed = object(&run(["jobs", "--json"]).ok().stdout);
     let names: Vec<&str> = listed.as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["wordcount", "routes", "keyed-count"]);
+    assert_eq!(names, ["wordcount", "routes", "keyed-count", "transfers", "components", "reachability", "tokens"]);
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
     assert_eq!(listed[1]["options"].to_string(), r#"["--input","--bad-lines"]"#);
     assert_eq!(listed[2]["options"].to_string(), r#"["--keys","--events","--seed"]"#);
+    assert_eq!(listed[3]["options"].to_string(), r#"["--accounts","--amount","--seed","--transfers"]"#);
+    assert_eq!(listed[6]["options"].to_string(), r#"["--tokens","--operators","--laps"]"#);
 }
 
 #[test]
@@ -35,9 +37,33 @@ fn a_graph_is_drawn_and_not_run() {
     );
     let graph = object(&run(args.iter().map(String::as_str).chain(["--json"])).ok().stdout);
     assert_eq!(graph["edges"][0]["route"], "key");
+    assert_eq!(
+        (graph["edges"][0]["name"].as_str(), graph["components"].to_string()),
+        (Some("flights->totals"), "[]".into())
+    );
     let operators = graph["chains"][1]["operators"].as_array().unwrap();
     assert!(operators.iter().any(|operator| operator["name"] == "totals" && operator["keeps"] == "state"), "{graph}");
     assert!(!room.path("S").exists() && !room.path("O").exists());
+}
+
+#[test]
+fn a_loop_is_shown_in_words_in_dot_and_in_json() {
+    let text = run(["run", "transfers", "--graph"]).ok().stdout;
+    for part in ["forward back to chain transfers", "loop 1: transfers, accounts", "is entered by kicks->transfers"] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+    assert_eq!(run(["run", "transfers", "--graph=words"]).ok().stdout, text);
+    let dot = run(["run", "--graph=dot", "tokens", "--operators", "1"]).ok().stdout;
+    assert!(
+        dot.starts_with("digraph \"tokens\" {") && dot.contains("c1 -> c1") && dot.contains("style=dashed"),
+        "{dot}"
+    );
+    let graph = object(&run(["run", "tokens", "--operators=3", "--graph", "--json"]).ok().stdout);
+    let found = &graph["components"][0];
+    assert_eq!(found["chains"].to_string(), r#"["operator-1","operator-2","operator-3"]"#);
+    assert_eq!(found["back"].to_string(), r#"["feedback operator-1"]"#);
+    let back = graph["edges"].as_array().unwrap().iter().find(|edge| edge["back"] == true).unwrap();
+    assert_eq!((back["from"].as_str(), back["to"].as_str()), (Some("operator-3"), Some("operator-1")));
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn what_is_unknown_is_refused() {
     refused(&["run", "wordcount", "--fast"], &["--fast"]);
     refused(&["run", "wordcount", "--format", "xml"], &["xml", "csv", "jsonl"]);
     refused(&["run", "wordcount", "--durability", "never"], &["never", "power-loss"]);
+    refused(&["run", "wordcount", "--graph=png"], &["png", "words, dot"]);
     refused(&["run", "wordcount", "--idle", "nap"], &["nap", "spin, yield, park"]);
     refused(&["inspect", "burn", "S"], &["burn"]);
     refused(&["doctor", "S"], &["S"]);
@@ -23,12 +24,7 @@ fn what_is_unknown_is_refused() {
 
 #[test]
 fn what_is_not_built_is_refused() {
-    for protocol in ["unaligned", "chandy-lamport", "aligned-then-unaligned", "at-least-once", "stop-the-world"] {
-        refused(&["run", "wordcount", "--state", "S", "--protocol", protocol], &["not built yet"]);
-    }
-    for flag in ["--initiators=all", "--unaligned-after=20ms", "--bad-lines=skip"] {
-        refused(&["run", "wordcount", flag], &[flag.split('=').next().unwrap_or(flag)]);
-    }
+    refused(&["run", "wordcount", "--bad-lines=skip"], &["--bad-lines"]);
     refused(&["run", "wordcount", "--allow-dropped-state=x"], &["--allow-dropped-state"]);
     refused(&["bench", "ring"], &["bench"]);
     refused(&["inspect", "show", "S"], &["show"]);
@@ -44,17 +40,52 @@ fn flags_that_do_not_go_together_are_refused() {
     for flag in of_checkpoints.into_iter().chain(["--verify", "--accept-duplicates"]) {
         refused(&["run", "wordcount", flag], &["--state", flag.split('=').next().unwrap_or(flag)]);
     }
-    refused(&["run", "wordcount", "--protocol", "none", "--state", &state], &["--state"]);
-    refused(&["run", "wordcount", "--protocol", "aligned"], &["--state"]);
     refused(&["run", "wordcount", "--json", "--format", "csv"], &["--output"]);
     for flag in ["--keys=5", "--events=5", "--seed=5"] {
         for job in ["wordcount", "routes"] {
             refused(&["run", job, flag], &[job, &flag[..flag.len() - 2]]);
         }
     }
+    for flag in ["--accounts=5", "--amount=5", "--transfers=5", "--tokens=5", "--operators=5", "--laps=5"] {
+        refused(&["run", "components", flag], &["components", &flag[..flag.len() - 2]]);
+    }
+    refused(&["run", "transfers", "--graph=dot", "--json"], &["--graph=dot", "--json"]);
     refused(&["run", "routes", "--state", &state, "--output", &state], &["--state", "--output", "two folders"]);
     refused(&["run", "routes", "--cores", "0,0"], &["core 0 twice"]);
     refused(&["run", "keyed-count", "--input", "x"], &["keyed-count", "--input"]);
+    assert!(!room.path("S").exists() && !room.path("O").exists(), "nothing is touched");
+}
+
+#[test]
+fn flags_of_protocols_go_with_their_protocol() {
+    let room = Room::new();
+    let (state, output) = (room.at("S"), room.at("O"));
+    let with = |more: &[&str], said: &[&str]| {
+        refused(&[&["run", "wordcount", "--state", &state], more].concat(), said);
+    };
+    with(&["--protocol", "none"], &["--protocol none", "leave out --state"]);
+    with(&["--protocol", "soon"], &["soon", "aligned-then-unaligned", "stop-the-world"]);
+    for protocol in snapring::Protocol::ALL.map(snapring::Protocol::name) {
+        refused(&["run", "wordcount", "--protocol", protocol], &[protocol, "--state"]);
+        if !["chandy-lamport", "unaligned"].contains(&protocol) {
+            with(&["--protocol", protocol, "--initiators", "all"], &["--initiators", protocol]);
+        }
+        if protocol != "aligned-then-unaligned" {
+            with(&["--protocol", protocol, "--unaligned-after", "5ms"], &["--unaligned-after", protocol]);
+        }
+    }
+    for flag in ["--initiators=sources", "--unaligned-after=20ms"] {
+        let name = flag.split('=').next().unwrap_or(flag);
+        with(&[flag], &[name, "aligned"]);
+        refused(&["run", "wordcount", flag], &[name, "--state"]);
+        refused(&["run", "wordcount", "--protocol", "none", flag], &[name, "--state"]);
+    }
+    with(&["--protocol", "unaligned", "--initiators", "a,,b"], &["a,,b", "`sources` nor `all`"]);
+    with(&["--protocol", "unaligned", "--initiators", "nobody"], &["nobody"]);
+    with(&["--protocol", "aligned-then-unaligned", "--unaligned-after", "20"], &["20ms"]);
+    with(&["--protocol", "at-least-once", "--output", &output], &["--output", "at-least-once", "exactly once"]);
+    with(&["--audit"], &["wordcount", "--audit"]);
+    refused(&["run", "transfers", "--audit"], &["--audit", "--state"]);
     assert!(!room.path("S").exists() && !room.path("O").exists(), "nothing is touched");
 }
 

@@ -1,27 +1,36 @@
 //! Plain values: read from an encoding, written as text.
 
-use crate::record::compound::take_text;
-use crate::record::mirror::take;
-use crate::record::{DecodeError, Input, Record, Type};
+use super::compound::take_text;
+use super::mirror::{clear, take};
+use super::{DecodeError, Input, Record, Type};
 use std::io::Write;
 
 /// A value without parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar<'a> {
+    /// Of any unsigned type up to 64 bits.
     Unsigned(u64),
+    /// Of any signed type up to 64 bits.
     Signed(i64),
+    /// A `u128`.
     WideUnsigned(u128),
+    /// An `i128`.
     WideSigned(i128),
+    /// An `f32`.
     Float32(f32),
+    /// An `f64`.
     Float64(f64),
+    /// A `bool`.
     Bool(bool),
+    /// A `char`.
     Char(char),
+    /// A `String` or a [`Text`](super::Text).
     Text(&'a str),
 }
 
 impl<'a> Scalar<'a> {
     /// The value at the front of `input`; none if the type has parts.
-    pub fn take(ty: &Type, input: &mut Input<'a>) -> Result<Option<Self>, DecodeError> {
+    pub(super) fn take(ty: &Type, input: &mut Input<'a>) -> Result<Option<Self>, DecodeError> {
         Ok(Some(match ty {
             Type::U8 => Self::Unsigned(u8::decode(input)?.into()),
             Type::U16 => Self::Unsigned(u16::decode(input)?.into()),
@@ -44,7 +53,7 @@ impl<'a> Scalar<'a> {
     }
 
     /// As people write it. Floats: the shortest text that reads back as the same number.
-    pub fn write(self, out: &mut Vec<u8>) {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
         let written = match self {
             Self::Unsigned(number) => return digits(number, out),
             Self::Signed(number) => {
@@ -68,7 +77,9 @@ impl<'a> Scalar<'a> {
 /// The text within its limit.
 fn take_inline<'a>(limit: usize, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
     let len = usize::from(u16::decode(input)?);
-    let text = take(input, limit)?.get(..len).ok_or(DecodeError::Invalid("a Text is longer than its limit"))?;
+    let bytes = take(input, limit)?;
+    let (text, unused) = bytes.split_at_checked(len).ok_or(DecodeError::Invalid("a Text is longer than its limit"))?;
+    clear(unused)?;
     std::str::from_utf8(text).map_err(|_| DecodeError::Invalid("text is not UTF-8"))
 }
 
