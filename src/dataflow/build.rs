@@ -243,7 +243,7 @@ pub(super) fn tasks(
     let components = plan.loops.components.iter().map(|component| Arc::new(Component::new(heads(component))));
     let mut grids = Grids { components: components.collect(), ..Grids::default() };
     let mut dials = Dials::default();
-    let initiates = initiators(drawing, config, plan)?;
+    let initiates = initiators(drawing, config, plan);
     let mut tasks = Vec::with_capacity(plan.tasks.len());
     let hydrates = config.checkpoints.as_ref().is_some_and(|kept| kept.hydrate == Hydrate::Background);
     for (number, task) in plan.tasks.iter().enumerate() {
@@ -273,23 +273,30 @@ pub(super) fn tasks(
     Ok((tasks, dials))
 }
 
+/// Checks that whoever is to begin cuts is there.
+pub(super) fn check_initiators(graph: &graph::Graph, config: &Config) -> Result<(), BuildError> {
+    let Some(Initiators::Named(names)) = config.checkpoints.as_ref().map(|checkpoints| &checkpoints.initiators) else {
+        return Ok(());
+    };
+    let Some(name) = names.iter().find(|name| !graph.chains.iter().any(|chain| is_named(chain, name))) else {
+        return Ok(());
+    };
+    let known: Vec<String> = graph.chains.iter().map(|chain| format!("`{}`", chain.name)).collect();
+    Err(BuildError::UnknownStage { name: name.clone(), known: known.join(", ") })
+}
+
+fn is_named(chain: &graph::Chain, name: &str) -> bool {
+    chain.name == name || chain.operators.iter().any(|operator| operator.name == name)
+}
+
 /// Of each task: whether it begins cuts by itself (protocols, rule 18). Those that no marker would reach begin too.
-fn initiators(drawing: &Drawing, config: &Config, plan: &Plan) -> Result<Vec<bool>, Error> {
+fn initiators(drawing: &Drawing, config: &Config, plan: &Plan) -> Vec<bool> {
     let graph = &drawing.graph;
     let wanted = config.checkpoints.as_ref().map_or(&Initiators::Sources, |checkpoints| &checkpoints.initiators);
-    let named = |chain: &graph::Chain, name: &String| {
-        chain.name == *name || chain.operators.iter().any(|operator| operator.name == *name)
-    };
-    if let Initiators::Named(names) = wanted
-        && let Some(name) = names.iter().find(|name| !graph.chains.iter().any(|chain| named(chain, name)))
-    {
-        let known: Vec<String> = graph.chains.iter().map(|chain| format!("`{}`", chain.name)).collect();
-        return Err(BuildError::UnknownStage { name: name.clone(), known: known.join(", ") }.into());
-    }
     let begins = |chain: usize| match wanted {
         Initiators::Sources => !graph.edges.iter().any(|edge| edge.to == chain),
         Initiators::All => true,
-        Initiators::Named(names) => names.iter().any(|name| named(&graph.chains[chain], name)),
+        Initiators::Named(names) => names.iter().any(|name| is_named(&graph.chains[chain], name)),
     };
     let mut initiates: Vec<bool> = plan.tasks.iter().map(|task| begins(task.chain)).collect();
     let chosen: Vec<u32> = (0..plan.tasks.len() as u32).filter(|task| initiates[*task as usize]).collect();
@@ -298,7 +305,7 @@ fn initiators(drawing: &Drawing, config: &Config, plan: &Plan) -> Result<Vec<boo
         tracing::info!(tasks = ?unreached, "no marker would reach these tasks: they begin cuts by themselves");
     }
     unreached.into_iter().for_each(|task| initiates[task as usize] = true);
-    Ok(initiates)
+    initiates
 }
 
 /// Checks that every port is read.

@@ -177,6 +177,7 @@ fn check(drawing: &Drawing, config: &Config) -> Result<(), BuildError> {
     drawing.graph.validate()?;
     build::check_ports(drawing)?;
     config.validate()?;
+    build::check_initiators(&drawing.graph, config)?;
     match drawing.sinks.iter().find(|sink| sink.exactly_once).map(|sink| sink.name.to_string()) {
         Some(operator) if config.checkpoints.is_none() => Err(BuildError::NeedsCheckpoints { operator }),
         Some(operator) if !config.protocol().is_exact() => Err(BuildError::NeedsExactProtocol { operator }),
