@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[test]
 fn at_least_once_loses_nothing() -> Result<(), Fault> {
     let results: RefCell<BTreeMap<u64, Collect<Token>>> = RefCell::default();
-    let of_seed = |world: &World| results.borrow_mut().entry(world.seed()).or_insert_with(Collect::new).clone();
+    let of_seed = |world: &World| results.borrow_mut().entry(world.seed()).or_default().clone();
     let draw = |world: &mut World| {
         world.protocol(Protocol::AtLeastOnce);
         let flow = Dataflow::new("tokens");

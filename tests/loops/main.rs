@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 
 /// What goes round.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Record)]
-pub struct Token {
-    pub id: u64,
-    pub laps: u32,
+struct Token {
+    id: u64,
+    laps: u32,
 }
 
-pub fn token(id: u64, laps: u32) -> Token {
+fn token(id: u64, laps: u32) -> Token {
     Token { id, laps }
 }
 
 /// One lap less.
-pub fn step(token: Token) -> Token {
+fn step(token: Token) -> Token {
     Token { laps: token.laps.saturating_sub(1), ..token }
 }
 
 /// Two workers and the smallest rings, with a checkpoint every few milliseconds.
-pub fn tight(protocol: Protocol, state: &std::path::Path) -> Config {
+fn tight(protocol: Protocol, state: &std::path::Path) -> Config {
     let checkpoints = Checkpoints::every(Duration::from_millis(3)).unaligned_after(Duration::from_millis(1));
     Config::new()
         .unpinned_workers(2)
@@ -37,7 +37,7 @@ pub fn tight(protocol: Protocol, state: &std::path::Path) -> Config {
 }
 
 /// Runs a job to its end, which must come soon.
-pub fn run(flow: Dataflow, config: Config) -> Result<Summary, Error> {
+fn run(flow: Dataflow, config: Config) -> Result<Summary, Error> {
     let job = flow.start(config)?;
     let start = Instant::now();
     while !job.is_over() {

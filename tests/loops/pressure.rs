@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Counts the passes of a key, and hands on.
-pub struct Pass;
+pub(crate) struct Pass;
 
 impl Operator for Pass {
     type Key = u64;
