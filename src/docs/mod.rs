@@ -19,5 +19,7 @@ pub mod guide {
     #[doc = include_str!("guide/tuning.md")]
     pub mod tuning {}
 }
+#[doc = include_str!("loops.md")]
+pub mod loops {}
 #[doc = include_str!("state.md")]
 pub mod state {}
