@@ -9,7 +9,7 @@
 //! What takes too long is cut short, and then explored along ways drawn at random. With SNAPRING_LONG set nothing is: any
 //! inputs may end, and there are all scripts of three inputs.
 
-use super::explore::{Explored, explore, walk};
+use super::explore::{Explored, explore_and_walk};
 use super::graphs::{Graph, Setup};
 use super::shell::Shell;
 use super::world::{Message, Report, Slot, Snapshot, Word, World};
@@ -308,10 +308,8 @@ fn explore_all(protocol: Protocol, graph: (&'static [&'static str], &'static [(u
 /// Explores one choice of scripts; if that takes too long, up to a bound, and then along ways drawn at random.
 fn check_scripts(one: &OneTask, long: bool) -> usize {
     let (states_max, walks) = if long { (5_000_000, 1000) } else { (8_000, 100) };
-    let found = explore(one, states_max);
-    if let Some(fault) = found.fault.or_else(|| if found.is_whole { None } else { walk(one, walks) }) {
-        panic!("{fault}");
-    }
+    let found = explore_and_walk(one, states_max, walks);
+    assert!(found.fault.is_none(), "{}", found.fault.expect("just seen"));
     found.states
 }
 
