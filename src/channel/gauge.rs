@@ -4,7 +4,7 @@
 //! Each side writes to a line of its own, once for each slot and without any order: a look is a moment old.
 
 use crossbeam_utils::CachePadded;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The counts of one ring.
 #[derive(Debug, Default)]
@@ -12,6 +12,8 @@ pub struct Gauge {
     sent: CachePadded<Sent>,
     /// Slots taken.
     taken: CachePadded<AtomicU64>,
+    /// What is there is left for later.
+    held: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub struct Flow {
     pub records: u64,
     /// Slots published and not taken yet, batches and marks.
     pub filled: u64,
+    /// Whether the consumer leaves them for later.
+    pub held: bool,
 }
 
 /// Only one thread writes to each word.
@@ -55,12 +59,22 @@ impl Gauge {
         add(&self.taken, 1);
     }
 
+    /// The consumer leaves what is there for later, or no longer does.
+    pub(super) fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::Relaxed);
+    }
+
     /// A look.
     pub fn read(&self) -> Flow {
         // Taken first: what is taken in between makes the ring look fuller, not emptier than empty.
         let taken = self.taken.load(Ordering::Relaxed);
         let [batches, marks, records] =
             [&self.sent.batches, &self.sent.marks, &self.sent.records].map(|word| word.load(Ordering::Relaxed));
-        Flow { batches, records, filled: (batches + marks).saturating_sub(taken) }
+        Flow {
+            batches,
+            records,
+            filled: (batches + marks).saturating_sub(taken),
+            held: self.held.load(Ordering::Relaxed),
+        }
     }
 }

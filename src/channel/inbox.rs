@@ -27,39 +27,14 @@ impl<T> Inbox<T> {
     /// other. Inputs for which `polls` is false are skipped (their barrier is there); `None`: no input has anything.
     #[inline]
     pub fn poll(&mut self, polls: impl Fn(usize) -> bool) -> Option<(usize, Polled<'_, T>)> {
-        let input = self.ready(polls)?;
-        Some((input, self.poll_input(input)))
-    }
-
-    /// The input that [`Inbox::poll`] would take something of. Between this and [`Inbox::poll_input`] its cut is looked at,
-    /// where cuts are published.
-    #[inline]
-    pub fn ready(&self, polls: impl Fn(usize) -> bool) -> Option<usize> {
         let (before, after) = (0..self.next, self.next..self.inputs.len());
-        after.chain(before).find(|&input| self.inputs[input].is_ready() && polls(input))
-    }
-
-    /// Takes one batch or mark of this input; the one after it is then next.
-    ///
-    /// # Panics
-    /// There is no such input.
-    #[inline]
-    pub fn poll_input(&mut self, input: usize) -> Polled<'_, T> {
+        let input = after.chain(before).find(|&input| self.inputs[input].is_ready() && polls(input))?;
         self.next = if input + 1 == self.inputs.len() { 0 } else { input + 1 };
         let polled = self.inputs[input].poll();
         if matches!(polled, Polled::Mark(Mark::End)) {
             self.live -= 1;
         }
-        polled
-    }
-
-    /// The consumer of an input, to look at.
-    ///
-    /// # Panics
-    /// There is no such input.
-    #[inline]
-    pub fn input(&self, input: usize) -> &Consumer<T> {
-        &self.inputs[input]
+        Some((input, polled))
     }
 
     /// Whether [`Inbox::poll`] would take something.

@@ -70,6 +70,13 @@ impl<T> Consumer<T> {
         self.gauge = Some(gauge);
     }
 
+    /// Shows whether what is there is left for later.
+    pub fn hold(&self, held: bool) {
+        if let Some(gauge) = &self.gauge {
+            gauge.hold(held);
+        }
+    }
+
     /// Takes the next batch or mark, if there is one. Never waits.
     #[inline]
     pub fn poll(&mut self) -> Polled<'_, T> {

@@ -80,6 +80,12 @@ impl TaskCut {
         self.inputs.frozen()
     }
 
+    /// Whether this input was at its End.
+    #[must_use]
+    pub fn has_ended(&self, input: usize) -> bool {
+        self.inputs.get(input).is_ended()
+    }
+
     /// Whether every input was at its End: always so at a source.
     #[must_use]
     pub fn all_ended(&self) -> bool {

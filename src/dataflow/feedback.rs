@@ -36,7 +36,7 @@ impl<T, C> Stream<T, C> {
     /// another, and several can lead through the same operators.
     ///
     /// ```
-    /// use snapring::connector::{Collect, Items};
+    /// use snapring::connector::{Collect, Generate};
     /// use snapring::{Config, Dataflow, Record};
     ///
     /// #[derive(Clone, Record)]
@@ -47,7 +47,7 @@ impl<T, C> Stream<T, C> {
     ///
     /// # fn is_taken(order: &Order) -> bool { order.id % 3 == u64::from(order.tries) }
     /// let (flow, taken) = (Dataflow::new("orders"), Collect::new());
-    /// let orders = flow.source("orders", Items::new((0..9).map(|id| Order { id, tries: 0 }).collect()));
+    /// let orders = flow.source("orders", Generate::new(9, 1, |id| Order { id, tries: 0 }));
     /// let (retry, orders) = orders.feedback::<Order>("retry");
     /// let (right, refused) = orders.stage("shop").split(|order| is_taken(order));
     /// retry.close(refused.map(|order| Order { tries: order.tries + 1, ..order }));
@@ -81,11 +81,11 @@ impl<T: Record> Feedback<T> {
     /// of different chains fit.
     ///
     /// ```
-    /// # use snapring::connector::{Collect, Items};
+    /// # use snapring::connector::{Collect, Generate};
     /// # use snapring::{Config, Dataflow};
     /// // L. Collatz: even numbers are halved, odd ones trebled and one added, and all of these come to 1.
     /// let (flow, ones) = (Dataflow::new("collatz"), Collect::new());
-    /// let (again, numbers) = flow.source("numbers", Items::new((1..100u64).collect())).feedback("again");
+    /// let (again, numbers) = flow.source("numbers", Generate::new(99, 1, |index| index + 1)).feedback("again");
     /// let (one, more) = numbers.split(|number| *number == 1);
     /// let (even, odd) = more.split(|number| number % 2 == 0);
     /// again.close_all([even.map(|number| number / 2).boxed(), odd.map(|number| 3 * number + 1).boxed()]);

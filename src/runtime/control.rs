@@ -1,8 +1,9 @@
 //! What the holder of a [`Job`](super::Job) and the thread that runs it say to each other, whichever attempt is under way.
 
+use super::diagnosis::Diagnosis;
 use super::gauges::Dials;
 use super::ledger::Ledger;
-use super::metrics::Stall;
+use super::metrics::{Metrics, Stall};
 use super::shared::Shared;
 use super::watch::Noticed;
 use std::path::{Path, PathBuf};
@@ -108,6 +109,13 @@ impl Control {
                 let stuck = Duration::from_nanos(ns);
                 self.state().stalls.retain(|stall| stall.worker != worker);
                 self.warn([format!("worker {worker} is back after {stuck:.1?}")]);
+            }
+            Noticed::Stalled { ns } => {
+                let records = self.shared().meter.records();
+                let metrics = Metrics::of(dials, &self.ledger, records, self.restarts(), self.stalls());
+                let (stood, diagnosis) = (Duration::from_nanos(ns), Diagnosis::of(&metrics));
+                tracing::warn!(stalled_ns = ns, %diagnosis, "job stands still");
+                self.warn([format!("nothing has moved for {stood:.1?}:\n{diagnosis}").trim_end().to_owned()]);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The root of a task that reads from rings: takes from its inputs in turn, after what a restore has brought.
 
+use super::body::{Body, Took};
 use super::careful::{Care, Hand};
 use super::component::Component;
 use super::input::{Input, Taken};
 use super::shared::Shared;
-use super::task::{Body, Took};
 use crate::channel::Records;
 use crate::checkpoint::{Cut, InputKind, TaskCut};
 use crate::error::{Cause, Failed};
@@ -39,6 +39,8 @@ pub(crate) struct Entry<T> {
     full_bytes: u64,
     /// This head has said that it is full.
     is_full: bool,
+    /// It has shown which inputs it holds.
+    shows_held: bool,
     shared: Arc<Shared>,
     /// The input that is looked at first.
     next: usize,
@@ -50,8 +52,20 @@ impl<T: Record> Entry<T> {
     pub(crate) fn new(inputs: Inputs<T>, pipe: Box<dyn Pipe<T>>, care: Option<Care>) -> Self {
         let Inputs { inputs, edges, rest, component, full_bytes, shared } = inputs;
         let hand = Hand::new(care);
-        let (kept, is_full, next) = (Vec::new(), false, 0);
-        Self { inputs, edges, rest, kept, component, full_bytes, is_full, shared, next, pipe, hand }
+        Self {
+            inputs,
+            edges,
+            rest,
+            kept: Vec::new(),
+            component,
+            full_bytes,
+            is_full: false,
+            shows_held: false,
+            shared,
+            next: 0,
+            pipe,
+            hand,
+        }
     }
 
     /// Whether an input waits because its loop is full (protocols, rule 28).
@@ -217,6 +231,17 @@ impl<T: Record> Body for Entry<T> {
             }
         }
         Ok(Cut::Go)
+    }
+
+    fn show_held(&mut self, cut: &TaskCut, waits: bool) {
+        if !waits && !self.shows_held {
+            return;
+        }
+        self.shows_held = waits;
+        for number in 0..self.inputs.len() {
+            let held = waits && !cut.has_ended(number) && (!cut.polls(number) || self.is_held(number, cut));
+            self.inputs[number].slots().show_held(held);
+        }
     }
 
     fn begin_logs(&mut self, cut: &mut TaskCut) -> Result<(), Failed> {

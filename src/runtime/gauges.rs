@@ -169,6 +169,22 @@ impl Dials {
         }
     }
 
+    /// A number that changes whenever a task takes something in or hands something on.
+    pub(super) fn moved(&self) -> u64 {
+        let taken = self.tasks.iter().map(|task| task.gauge.taken().1);
+        let handed_on = self.channels.iter().map(|channel| {
+            let flow = channel.gauge.read();
+            flow.batches.wrapping_mul(2).wrapping_sub(flow.filled)
+        });
+        taken.chain(handed_on).fold(0, u64::wrapping_add)
+    }
+
+    /// Whether some task waits for another to make room, or to bring a barrier.
+    pub(super) fn waits(&self) -> bool {
+        let waits = |state| matches!(state, TaskState::BlockedByOutput | TaskState::BlockedByAlignment);
+        self.tasks.iter().any(|task| waits(task.gauge.state()))
+    }
+
     /// Slots that lie in rings, published and not taken.
     pub(super) fn filled(&self) -> u64 {
         self.channels.iter().map(|channel| channel.gauge.read().filled).sum()

@@ -3,6 +3,7 @@
 use super::attempt::{Kept, Make};
 use super::control::Control;
 use super::coordinator::{CheckpointReport, Event};
+use super::diagnosis::Diagnosis;
 use super::metrics::Metrics;
 use super::pending::Pending;
 use super::restart::Retry;
@@ -100,8 +101,15 @@ impl Job {
         Metrics::of(&self.control.dials(), ledger, records, self.control.restarts(), self.control.stalls())
     }
 
+    /// What each task waits for at this moment, and the circle of tasks that wait for each other, if there is one.
+    #[must_use]
+    pub fn diagnosis(&self) -> Diagnosis {
+        Diagnosis::of(&self.metrics())
+    }
+
     /// What the user should know though the job runs, oldest first: cores that could not be pinned, workers that did not
-    /// come back from user code, or did after all, and failures that a restart follows. The newest 100 are kept.
+    /// come back from user code, or did after all, a job that stands still, and failures that a restart follows. The newest
+    /// 100 are kept.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.control.warnings()

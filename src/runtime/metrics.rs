@@ -77,6 +77,8 @@ pub struct ChannelMetrics {
     pub slots: u64,
     /// Slots filled now, with batches and marks that nobody has taken yet. The one that is being read does not count.
     pub filled: u64,
+    /// Whether the reader leaves them for later: it waits for the barriers of its other inputs, or its loop is full.
+    pub held: bool,
     /// Batches passed.
     pub batches: u64,
     /// Records in them.
@@ -122,7 +124,8 @@ impl Metrics {
         let channels = dials.channels.iter().map(|channel| {
             let flow = channel.gauge.read();
             let (batches, records, filled) = (flow.batches, flow.records, flow.filled.min(channel.slots));
-            ChannelMetrics { from: channel.from, to: channel.to, slots: channel.slots, filled, batches, records }
+            let (from, to, slots, held) = (channel.from, channel.to, channel.slots, flow.held);
+            ChannelMetrics { from, to, slots, filled, held, batches, records }
         });
         let status = ledger.status();
         Self {

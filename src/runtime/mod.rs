@@ -3,12 +3,15 @@
 
 mod affinity;
 mod attempt;
+mod body;
 mod careful;
+mod checkpoints;
 mod component;
 mod config;
 mod control;
 mod coordinator;
 mod cutting;
+mod diagnosis;
 mod entry;
 mod gauges;
 mod header;
@@ -37,10 +40,13 @@ mod worker;
 
 pub(crate) use affinity::allowed_cores;
 pub(crate) use attempt::{Kept, Made, Make};
+pub(crate) use body::Body;
 pub(crate) use careful::Care;
-pub(crate) use config::StatePlace;
-pub use config::{Checkpoints, Config, Hydrate, StageConfig};
+pub(crate) use checkpoints::StatePlace;
+pub use checkpoints::{Checkpoints, Hydrate};
+pub use config::{Config, StageConfig};
 pub use coordinator::CheckpointReport;
+pub use diagnosis::{Diagnosis, Waiting, WaitsFor};
 pub use gauges::TaskState;
 pub use header::CheckpointInfo;
 pub use job::{Job, JobProgress, Summary};
@@ -63,4 +69,4 @@ pub(crate) use reading::{Reading, Share, SourceMeter};
 pub(crate) use shared::Shared;
 pub(crate) use sink_state::SinkState;
 pub(crate) use slots::Slots;
-pub(crate) use task::{Body, Task, TaskPlace, TaskRules};
+pub(crate) use task::{Task, TaskPlace, TaskRules};

@@ -47,6 +47,11 @@ impl<T: Record> Slots<T> {
         self.ring.slots()
     }
 
+    /// Shows whether what is there is left for later.
+    pub(super) fn show_held(&self, held: bool) {
+        self.ring.hold(held);
+    }
+
     pub(super) fn poison(&mut self) {
         self.ring.poison();
     }

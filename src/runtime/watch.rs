@@ -1,5 +1,5 @@
-//! Looks at what tasks and workers show, now and then: counts the states of tasks, and names the worker that does not
-//! come back from a step. It must not know who has it look.
+//! Looks at what tasks and workers show, now and then: counts the states of tasks, names the worker that does not come back
+//! from a step, and notices a job in which nothing moves though something should. It must not know who has it look.
 
 use super::gauges::{Dials, TaskState, Whereabouts};
 use std::time::Duration;
@@ -9,6 +9,7 @@ pub(super) const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
 pub(super) struct Watch {
     limit_ns: u64,
+    stall: Stalled,
     looked_ns: Option<u64>,
     workers: Vec<Seen>,
 }
@@ -22,20 +23,33 @@ struct Seen {
     is_stuck: bool,
 }
 
-/// What a look found out about a worker.
+/// Whether the job stands still.
+struct Stalled {
+    limit_ns: u64,
+    /// What has been taken in and handed on, in all, at the last look that found it changed.
+    moved: u64,
+    since_ns: u64,
+    is_told: bool,
+}
+
+/// What a look found out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Noticed {
     /// It has been in a step of this task for too long.
     Stuck { worker: usize, task: u32, ns: u64 },
     /// It has returned from such a step.
     Back { worker: usize, ns: u64 },
+    /// Nothing has moved for so long, though some task waits for another.
+    Stalled { ns: u64 },
 }
 
 impl Watch {
-    /// Workers that are within one step for longer than `limit` are stuck.
-    pub(super) fn new(limit: Duration) -> Self {
-        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        Self { limit_ns, looked_ns: None, workers: Vec::new() }
+    /// Workers that are within one step for longer than `limit` are stuck; a job in which nothing moves for longer than
+    /// `stall_limit` stands still.
+    pub(super) fn new(limit: Duration, stall_limit: Duration) -> Self {
+        let ns = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let stall = Stalled { limit_ns: ns(stall_limit), moved: 0, since_ns: 0, is_told: false };
+        Self { limit_ns: ns(limit), stall, looked_ns: None, workers: Vec::new() }
     }
 
     /// Looks, if it is time to.
@@ -69,7 +83,26 @@ impl Watch {
         for (number, task) in (0u32..).zip(&dials.tasks) {
             task.sample(if stays.contains(&number) { TaskState::Busy } else { task.gauge.state() });
         }
+        // Where a worker does not come back, that is the reason, and has been told.
+        if !self.workers.iter().any(|worker| worker.is_stuck) {
+            noticed.extend(self.stall.look(dials, now_ns));
+        }
         noticed
+    }
+}
+
+impl Stalled {
+    fn look(&mut self, dials: &Dials, now_ns: u64) -> Option<Noticed> {
+        let moved = dials.moved();
+        if moved != self.moved || self.since_ns == 0 {
+            (self.moved, self.since_ns, self.is_told) = (moved, now_ns.max(1), false);
+        }
+        let ns = now_ns.saturating_sub(self.since_ns);
+        if self.is_told || ns < self.limit_ns || !dials.waits() {
+            return None;
+        }
+        self.is_told = true;
+        Some(Noticed::Stalled { ns })
     }
 }
 
@@ -92,10 +125,27 @@ mod tests {
     const LOOK_NS: u64 = 20_000_000;
 
     #[test]
+    fn a_job_that_stands_is_told_once_and_again_after_it_has_moved() {
+        let task = TaskDial::new("a".into(), 0, 0, Vec::new(), Arc::default());
+        let dials = Dials { tasks: vec![task], channels: Vec::new(), pulses: Vec::new() };
+        let mut watch = Watch::new(Duration::from_secs(3600), Duration::from_millis(100));
+        let mut look = |at: u64| watch.look(&dials, at * LOOK_NS);
+        let gauge = &dials.tasks[0].gauge;
+        gauge.show(TaskState::Idle);
+        assert!(look(1).is_empty() && look(50).is_empty(), "a job without input is idle");
+        gauge.show(TaskState::BlockedByOutput);
+        assert_eq!(look(51), [Noticed::Stalled { ns: 50 * LOOK_NS }]);
+        assert!(look(90).is_empty(), "said once");
+        gauge.took_batch(3);
+        assert!(look(91).is_empty() && look(95).is_empty());
+        assert_eq!(look(96), [Noticed::Stalled { ns: 5 * LOOK_NS }]);
+    }
+
+    #[test]
     fn a_worker_that_stays_in_a_step_is_noticed_once_and_again_when_it_is_back() {
         let (pulse, task) = (Arc::new(Pulse::default()), TaskDial::new("a".into(), 0, 0, Vec::new(), Arc::default()));
         let dials = Dials { tasks: vec![task], channels: Vec::new(), pulses: vec![pulse.clone()] };
-        let mut watch = Watch::new(Duration::from_millis(50));
+        let mut watch = Watch::new(Duration::from_millis(50), Duration::from_secs(3600));
         let mut look = |at: u64| watch.look(&dials, at * LOOK_NS);
         assert!(look(0).is_empty() && look(5).is_empty(), "it rests");
         pulse.step(0);

@@ -54,16 +54,8 @@ fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
     let sink =
         SinkState { name: "out".into(), exactly_once: true, committer: Box::new(committer), uncommitted: Vec::new() };
     let (events, heard) = channel();
-    let coordination = Coordination::new(
-        shared,
-        machine,
-        Some(store),
-        Header::fresh("job"),
-        Protocol::Aligned,
-        vec![sink],
-        heard,
-        Arc::default(),
-    );
+    let coordination =
+        Coordination::new(shared, machine, Some(store), Header::fresh("job"), vec![sink], heard, Arc::default());
     (coordination, events, disk, log)
 }
 

@@ -46,6 +46,7 @@ pub fn show(dir: &Path, epoch: Option<u64>, records_max: usize, as_json: bool) -
             lines.push(Line { edge, part, first: first(edge, part, records_max, as_json)? });
         }
     }
+    lines.sort_by(|one, other| one.place().cmp(&other.place()));
     let (about, sums) = (about(&reader, epoch), Sums::of(&edges));
     if as_json { print_json(&object(epoch, about.as_ref(), &lines, sums)) } else { print(text(&lines, sums)) }
 }
@@ -65,6 +66,11 @@ fn first(edge: &EdgePart, part: &ChannelPart, records_max: usize, as_json: bool)
 }
 
 impl Line<'_> {
+    /// Channel by channel, and in each the records that are to be processed first.
+    fn place(&self) -> (&str, u32, Side, Option<u32>) {
+        (&self.edge.edge, self.part.to, self.edge.side, self.from())
+    }
+
     /// Who has kept them, and why.
     fn kind(&self) -> &'static str {
         match (self.edge.side, self.part.from) {

@@ -2,10 +2,17 @@
 
 use crate::support::{Ran, Room, end, run, snapring, wait_for};
 use serde_json::Value;
+use snapring::record::{Record, to_bytes};
+use snapring::snapshot::{ChannelPart, Checkpoint, Entry, Reader, Side, Store, StoreOptions};
 
 const JOB: [&str; 9] =
     ["run", "transfers", "--accounts", "50", "--amount", "100", "--parallelism", "2", "--checkpoint-interval"];
 const TOTAL: i64 = 5000;
+
+#[derive(Record)]
+struct Sent {
+    amount: i64,
+}
 
 /// The lines of JSON of a run.
 fn objects(ran: &Ran) -> Vec<Value> {
@@ -52,7 +59,8 @@ fn a_killed_job_is_audited_when_it_goes_on() {
         wait_for(|| newest() != before);
         std::thread::sleep(std::time::Duration::from_millis(100));
         job.kill().expect("a child can be killed");
-        check(&objects(&end(job)), "unaligned");
+        let (audits, _) = check(&objects(&end(job)), "unaligned");
+        assert!(audits > 0, "at least the one that was waited for");
     }
     let lines = run(["inspect", "channels", &state, "--records", "2", "--json"]).ok();
     let object = &objects(&lines)[0];
@@ -66,4 +74,31 @@ fn people_read_it_beside_the_results() {
     assert_eq!(ran.lines().len(), 50, "a balance for each account: {ran:?}");
     let said = ran.stderr.lines().find(|line| line.starts_with("audit of epoch")).expect("an audit");
     assert!(said.contains("(aligned)") && said.ends_with("= 5000"), "{said}");
+}
+
+#[test]
+fn money_that_is_there_too_often_is_a_failure() {
+    let room = Room::new();
+    let state = room.at("S");
+    let args = [&JOB[..], &["10ms", "--state", &state, "--transfers", "1000", "--audit"]].concat();
+    run(&args).ok();
+    // One more checkpoint of the finished job, with no account touched and money on its way.
+    let reader = Reader::open(&room.path("S")).unwrap();
+    let newest = reader.epochs().last().expect("the last checkpoint").epoch;
+    let header = reader.header(newest).unwrap();
+    let parts = vec![ChannelPart { from: 0, to: 0, to_tasks: 2, records: 1, bytes: to_bytes(&Sent { amount: 7 }) }];
+    let entry = Entry {
+        operator: "accounts".to_owned(),
+        state: Side::Output.state("transfers->accounts"),
+        task: 0,
+        tasks: 2,
+        schema: Sent::schema().to_bytes(),
+        root: to_bytes(&parts),
+        pages: None,
+    };
+    let mut store = Store::open(&room.path("S"), StoreOptions::default()).unwrap();
+    store.commit(&Checkpoint { epoch: newest + 1, header, entries: vec![entry] }).unwrap();
+    drop(store);
+    let epoch = format!("audit of epoch {} (aligned)", newest + 1);
+    run(&args).exits(1, &[&epoch, "7 of the money is there too often", "= 5007, and not 50"]);
 }

@@ -41,8 +41,8 @@ fn with_channels(room: &Room, entries: Vec<Entry>) -> u64 {
 
 fn two_edges() -> Vec<Entry> {
     vec![
-        entry(Side::Input, "feedback transfers", &vec![part(REST, 0, &[1]), part(1, 0, &[2, -3])]),
-        entry(Side::Output, "accounts->done", &vec![part(0, 1, &[4])]),
+        entry(Side::Output, "split->accounts", &vec![part(0, 1, &[4])]),
+        entry(Side::Input, "feedback transfers", &vec![part(1, 0, &[2, -3]), part(REST, 0, &[1])]),
     ]
 }
 
@@ -61,7 +61,7 @@ fn channels_are_listed_with_their_first_records() {
     let words: Vec<Vec<&str>> = lines.iter().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(words[1], ["feedback", "transfers", "rest", "-", "0", "1", "19"]);
     assert_eq!(words[2], ["feedback", "transfers", "log", "1", "0", "2", "38"]);
-    assert_eq!(words[3], ["accounts->done", "leftovers", "0", "1", "1", "19"]);
+    assert_eq!(words[3], ["split->accounts", "leftovers", "0", "1", "1", "19"]);
     assert_eq!(lines[4], "4 records, 76 B, in 3 parts of channels");
     assert_eq!(lines.len(), 5);
 

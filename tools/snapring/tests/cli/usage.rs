@@ -82,7 +82,7 @@ fn flags_of_protocols_go_with_their_protocol() {
     }
     with(&["--protocol", "unaligned", "--initiators", "a,,b"], &["a,,b", "`sources` nor `all`"]);
     with(&["--protocol", "unaligned", "--initiators", "nobody"], &["nobody"]);
-    with(&["--protocol", "aligned-then-unaligned", "--unaligned-after", "20"], &["20ms"]);
+    with(&["--protocol", "aligned-then-unaligned", "--unaligned-after", "20"], &["10ms"]);
     with(&["--protocol", "at-least-once", "--output", &output], &["--output", "at-least-once", "exactly once"]);
     with(&["--audit"], &["wordcount", "--audit"]);
     refused(&["run", "transfers", "--audit"], &["--audit", "--state"]);
