@@ -107,14 +107,14 @@ impl Line<'_> {
             "records": part.records,
             "bytes": part.bytes.len(),
             "schema": edge.schema.to_string(),
-            "first": first.iter().map(json_of).collect::<Value>(),
+            "first": first.iter().map(|record| json_of(record)).collect::<Value>(),
         })
     }
 }
 
 /// What nests deeper than the parser takes is left as text.
-fn json_of(record: &String) -> Value {
-    serde_json::from_str(record).unwrap_or_else(|_| Value::String(record.clone()))
+fn json_of(record: &str) -> Value {
+    serde_json::from_str(record).unwrap_or_else(|_| record.into())
 }
 
 fn text(lines: &[Line<'_>], sums: Sums) -> String {
