@@ -39,6 +39,12 @@
 //!   number of crashes and restarts is that of an undisturbed run, up to what the order of several splits decides.
 //! - **Failures heal, if asked.** With [`Config::restart`] a job goes on in process from its newest durable checkpoint.
 //!   Storage that cannot be written costs checkpoints, not the job.
+//! - **Checkpoints by choice of protocol.** Aligned by default; Chandy-Lamport, unaligned, aligned at first and unaligned
+//!   after a time-out, stop-the-world, and at-least-once: [`Checkpoints::protocol`], a choice for each start. All but the
+//!   last count each record exactly once. What they cost says the [guide](docs::guide::tuning#which-protocol).
+//! - **Loops.** A stream may lead back to where it comes from: [`Stream::feedback`]. Checkpoints are taken while records go
+//!   round, none of which is lost or counted twice; a loop does not get stuck on full rings, and ends by itself when
+//!   nothing is left in it.
 //! - **Nothing per record.** The operators of a chain run as one compiled loop per batch; for fixed-layout records nothing
 //!   is allocated in it.
 //! - **Clear ends.** The first error names operator, task, epoch and record; see [`error`]. No way to stop a job takes longer
@@ -46,12 +52,33 @@
 //! - **A guest in the program.** No signal handler, no output, no thread that outlives its [`Job`] (but one that user code
 //!   does not let go).
 //!
+//! # A loop
+//!
+//! ```
+//! use snapring::connector::{Collect, Items};
+//! use snapring::{Config, Dataflow};
+//!
+//! // How many times each number can be halved.
+//! let (flow, counts) = (Dataflow::new("halving"), Collect::new());
+//! let numbers = flow.source("numbers", Items::new(vec![1u64, 12, 40])).map(|number| (number, 0u32));
+//! let (again, numbers) = numbers.feedback::<(u64, u32)>("again");
+//! let (even, odd) = numbers.split(|(number, _)| number % 2 == 0);
+//! again.close(even.map(|(number, halved)| (number / 2, halved + 1)));
+//! odd.sink("counts", counts.clone());
+//!
+//! flow.start(Config::new().unpinned_workers(1))?.wait()?; // when nothing goes round any more
+//! let mut counts = counts.take();
+//! counts.sort();
+//! assert_eq!(counts, [(1, 0), (3, 2), (5, 3)]);
+//! # Ok::<(), snapring::Error>(())
+//! ```
+//!
 //! # What is not
 //!
 //! - Plain sinks (standard output) may see records again after a restart, and results of a [`handle`] that were not polled
 //!   are gone with the process. Side effects of closures happen as often as records are read. The
 //!   [guide](docs::guide::exactly_once) has all of it.
-//! - One machine, one process. No event time, joins, loops or other snapshot protocols yet. Linux on x86-64 and aarch64.
+//! - One machine, one process. No event time or joins yet. Linux on x86-64 and aarch64.
 //!
 //! # Where to look
 //!
@@ -62,7 +89,8 @@
 //! configured and run, [`handle`] how a program pushes into a job and polls its results, [`operator`] what a source, a sink
 //! or a keyed operator of one's own implements, [`record`] what can flow and be kept, [`snapshot`] the file that survives.
 //! With the feature `testing`, the module of that name has beds for operators, sources and sinks, and a seeded simulator.
-//! [`docs::architecture`] says how it is built, [`docs::format`] and [`docs::state`] what is in the file, byte by byte.
+//! [`docs::architecture`] says how it is built, [`docs::loops`] by which rules loops are cut and end, [`docs::format`] and
+//! [`docs::state`] what is in the file, byte by byte.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]

@@ -1,7 +1,7 @@
 //! Steady state allocates nothing for fixed-layout records: a counting allocator around ring, outbox and inbox, around a
 //! spill, and around a whole job. It counts by thread, since the test harness allocates on its own.
 
-use snapring::channel::{Consumer, Front, Inbox, Outbox, Polled, Producer, Records, Spill, SpillLimits, ring};
+use snapring::channel::{Consumer, Front, Outbox, Polled, Producer, Records, Spill, SpillLimits, ring};
 use snapring::connector::{Discard, Generate};
 use snapring::dataflow::Dataflow;
 use snapring::marks::Mark;
@@ -35,13 +35,15 @@ static GLOBAL: Counting = Counting;
 type Record = [u64; 8];
 
 /// One round: batches, a mark, more records than the rings hold (they wait as leftovers), then all of it taken.
-fn round(outbox: &mut Outbox<Record>, inbox: &mut Inbox<Record>, fused: &mut Vec<Record>) -> u64 {
+fn round(outbox: &mut Outbox<Record>, inputs: &mut [Consumer<Record>], fused: &mut Vec<Record>) -> u64 {
     let mut sum = 0;
-    let mut drain = |inbox: &mut Inbox<Record>| {
-        while let Some((_, polled)) = inbox.poll(|_| true) {
-            if let Polled::Records(records) = polled {
-                fused.extend(records);
-                sum += Records::of(fused).map(|record| record[0]).sum::<u64>();
+    let mut drain = |inputs: &mut [Consumer<Record>]| {
+        for input in inputs {
+            while input.is_ready() {
+                if let Polled::Records(records) = input.poll() {
+                    fused.extend(records);
+                    sum += Records::of(fused).map(|record| record[0]).sum::<u64>();
+                }
             }
         }
     };
@@ -51,25 +53,26 @@ fn round(outbox: &mut Outbox<Record>, inbox: &mut Inbox<Record>, fused: &mut Vec
     outbox.mark_all(Mark::Barrier(1));
     assert!(outbox.has_leftovers());
     while !outbox.flush() {
-        drain(inbox);
+        drain(inputs);
     }
     outbox.publish();
-    drain(inbox);
+    drain(inputs);
     sum
 }
 
 #[test]
 fn steady_state_allocates_nothing() {
-    let (producers, consumers): (Vec<Producer<Record>>, Vec<Consumer<Record>>) = (0..3).map(|_| ring(4, 16)).unzip();
-    let (mut outbox, mut inbox) = (Outbox::new(producers, 1 << 20), Inbox::new(consumers));
+    let (producers, mut consumers): (Vec<Producer<Record>>, Vec<Consumer<Record>>) =
+        (0..3).map(|_| ring(4, 16)).unzip();
+    let mut outbox = Outbox::new(producers, 1 << 20);
     let mut fused = Vec::with_capacity(16);
     for _ in 0..3 {
-        round(&mut outbox, &mut inbox, &mut fused);
+        round(&mut outbox, &mut consumers, &mut fused);
     }
     let before = ALLOCATIONS.get();
     assert!(before > 0, "the allocator counts");
     for _ in 0..100 {
-        assert_eq!(round(&mut outbox, &mut inbox, &mut fused), (0..1000).sum());
+        assert_eq!(round(&mut outbox, &mut consumers, &mut fused), (0..1000).sum());
     }
     assert_eq!(ALLOCATIONS.get(), before);
 }

@@ -8,6 +8,8 @@ mod explore;
 mod graphs;
 #[path = "checkpoint/job.rs"]
 mod job;
+#[path = "checkpoint/laps.rs"]
+mod laps;
 #[path = "checkpoint/one_task.rs"]
 mod one_task;
 #[path = "checkpoint/shell.rs"]

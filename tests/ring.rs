@@ -1,6 +1,6 @@
 //! The channels between real threads: nothing is lost, doubled or reordered, and a peer's end is noticed.
 
-use snapring::channel::{Consumer, Idle, Inbox, Outbox, Polled, Producer, Wait, ring};
+use snapring::channel::{Consumer, Idle, Outbox, Polled, Producer, Wait, ring};
 use snapring::marks::Mark;
 use std::thread;
 
@@ -105,23 +105,27 @@ fn a_grid_of_outboxes_and_inboxes_conserves_all_records() {
 }
 
 /// How many records came, and their sum; on each input they must ascend.
-fn sum_in_order(inputs: Vec<Consumer<u64>>) -> (u64, u64) {
+fn sum_in_order(mut inputs: Vec<Consumer<u64>>) -> (u64, u64) {
     let mut least = vec![0; inputs.len()];
-    let (mut inbox, mut idle, mut sum) = (Inbox::new(inputs), idle(), (0, 0));
-    while !inbox.all_ended() {
-        match inbox.poll(|_| true) {
-            Some((input, Polled::Records(records))) => {
-                for n in records {
-                    assert!(n >= least[input]);
-                    least[input] = n + 1;
-                    sum = (sum.0 + 1, sum.1 + n);
+    let (mut idle, mut sum) = (idle(), (0, 0));
+    while !inputs.iter().all(Consumer::has_ended) {
+        let ready = inputs.iter_mut().zip(&mut least).filter(|(input, _)| input.is_ready());
+        let mut found = false;
+        for (input, least) in ready {
+            found = true;
+            match input.poll() {
+                Polled::Records(records) => {
+                    for n in records {
+                        assert!(n >= *least);
+                        *least = n + 1;
+                        sum = (sum.0 + 1, sum.1 + n);
+                    }
                 }
-                idle.reset();
+                Polled::Mark(_) => {}
+                _ => panic!("the producers end in order"),
             }
-            Some((_, Polled::Mark(_))) => {}
-            Some(_) => panic!("the producers end in order"),
-            None => idle.wait(),
         }
+        if found { idle.reset() } else { idle.wait() }
     }
     sum
 }

@@ -1,5 +1,5 @@
 //! How two tasks hand each other records: a ring of slots with one producer and one consumer ([`ring()`]), a task's
-//! outputs ([`Outbox`]) and inputs ([`Inbox`]), what waits between a ring and a task ([`Spill`]), and how a worker waits
+//! outputs ([`Outbox`]), what waits between a ring and a task ([`Spill`]), and how a worker waits
 //! ([`Idle`]). It knows nothing of tasks, checkpoints or state: a barrier is to it one more
 //! [`Mark`](crate::marks::Mark) that keeps its place.
 //!
@@ -40,7 +40,6 @@
 mod cut;
 mod gauge;
 mod idle;
-mod inbox;
 mod outbox;
 mod ring;
 mod ring_consumer;
@@ -57,7 +56,6 @@ mod tests;
 pub use cut::SeenCut;
 pub use gauge::{Flow, Gauge};
 pub use idle::{Idle, Nap, TaskNap, Wait, Waker, Wakers};
-pub use inbox::Inbox;
 pub use outbox::{Outbox, Save};
 pub use ring::ring;
 pub use ring_consumer::{Consumer, Peeked, Polled};

@@ -1,14 +1,12 @@
-//! How a job runs: cores, parallelism, rings, checkpoints.
+//! How a job runs: cores, parallelism, rings, limits.
 
-use super::protocol::Initiators;
+use super::checkpoints::{Checkpoints, StatePlace};
 use super::restart::Restart;
 use crate::channel::Wait;
 use crate::checkpoint::Protocol;
 use crate::clock::Clock;
 use crate::error::BuildError;
-use crate::snapshot::{Durability, SinkKind, Store};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Slots in a ring, at most.
@@ -254,150 +252,5 @@ impl Config {
             }
         }
         Ok(())
-    }
-}
-
-/// When checkpoints are made, and where they are kept.
-#[derive(Debug)]
-#[must_use]
-pub struct Checkpoints {
-    pub(crate) interval: Option<Duration>,
-    pub(crate) timeout: Duration,
-    pub(crate) keep: u32,
-    pub(crate) durability: Durability,
-    pub(crate) sink: SinkKind,
-    pub(crate) from_epoch: Option<u64>,
-    pub(crate) accept_duplicates: bool,
-    pub(crate) place: Option<StatePlace>,
-    pub(crate) verify_on_restore: bool,
-    pub(crate) hydrate: Hydrate,
-    pub(crate) protocol: Protocol,
-    pub(crate) initiators: Initiators,
-    pub(crate) unaligned_after: Duration,
-}
-
-/// When restored state is read from the snapshot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hydrate {
-    /// What a record needs, at once; the rest in the background: each task reads a page whenever it has no input, and one
-    /// every 16 batches under load.
-    #[default]
-    Background,
-    /// Only what a record needs. What is never needed stays in the file and takes no memory.
-    OnTouch,
-}
-
-/// Where checkpoints are kept.
-#[derive(Debug)]
-pub(crate) enum StatePlace {
-    Folder(PathBuf),
-    Open(Box<Store>),
-}
-
-impl Checkpoints {
-    /// One begins every `interval`, counted from begin to begin; the next waits until the last is durable or given up.
-    pub fn every(interval: Duration) -> Self {
-        Self { interval: Some(interval), ..Self::on_demand() }
-    }
-
-    /// Only when [`Job::checkpoint`](crate::runtime::Job::checkpoint) asks, and a last one at the end.
-    pub fn on_demand() -> Self {
-        Self {
-            interval: None,
-            timeout: Duration::from_secs(600),
-            keep: 3,
-            durability: Durability::PowerLoss,
-            sink: SinkKind::default(),
-            from_epoch: None,
-            accept_duplicates: false,
-            place: None,
-            verify_on_restore: false,
-            hydrate: Hydrate::default(),
-            protocol: Protocol::default(),
-            initiators: Initiators::default(),
-            unaligned_after: Duration::from_millis(20),
-        }
-    }
-
-    /// How the tasks agree on a cut. Default: [`Protocol::Aligned`]. A checkpoint can be restored under another one than made it.
-    pub fn protocol(mut self, protocol: Protocol) -> Self {
-        self.protocol = protocol;
-        self
-    }
-
-    /// Who begins a cut, for [`Protocol::ChandyLamport`] and [`Protocol::Unaligned`]. Default: the sources.
-    pub fn initiators(mut self, initiators: Initiators) -> Self {
-        self.initiators = initiators;
-        self
-    }
-
-    /// For [`Protocol::AlignedThenUnaligned`]: after so long what has not been aligned is cut unaligned. Default: 20 ms.
-    pub fn unaligned_after(mut self, limit: Duration) -> Self {
-        self.unaligned_after = limit;
-        self
-    }
-
-    /// The state folder; made if it is missing. One job at a time.
-    pub fn to(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.place = Some(StatePlace::Folder(folder.into()));
-        self
-    }
-
-    /// A store that is open already, be it a simulated one.
-    pub fn store(mut self, store: Store) -> Self {
-        self.place = Some(StatePlace::Open(Box::new(store)));
-        self
-    }
-
-    /// A checkpoint whose cut takes longer is given up. Default: 10 minutes.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Checkpoints to keep, at least 2. Default: 3.
-    pub fn keep(mut self, checkpoints: u32) -> Self {
-        self.keep = checkpoints;
-        self
-    }
-
-    /// Goes on from this kept epoch instead of the newest one. What was done after it is done again: sinks take back what they
-    /// have committed since, as the file sink does by moving parts aside into a subfolder. It holds for the first start only,
-    /// and makes the old epoch the newest one, so that any later start goes on from there.
-    pub fn from_epoch(mut self, epoch: u64) -> Self {
-        self.from_epoch = Some(epoch);
-        self
-    }
-
-    /// With [`Checkpoints::from_epoch`]: goes back even where an exactly-once sink cannot take back what it has committed.
-    /// Those results will be there twice.
-    pub fn accept_duplicates(mut self) -> Self {
-        self.accept_duplicates = true;
-        self
-    }
-
-    /// How the store's file is written. Default: through mappings.
-    pub fn sink(mut self, sink: SinkKind) -> Self {
-        self.sink = sink;
-        self
-    }
-
-    /// Reads and checks all state before the job goes on from it, instead of each page when it is first needed: a start that
-    /// takes longer the more state there is, and no damage that shows later. Default: false.
-    pub fn verify_on_restore(mut self, verify: bool) -> Self {
-        self.verify_on_restore = verify;
-        self
-    }
-
-    /// When restored state is read. Default: in the background.
-    pub fn hydrate(mut self, hydrate: Hydrate) -> Self {
-        self.hydrate = hydrate;
-        self
-    }
-
-    /// What a checkpoint must survive. Default: a loss of power.
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
     }
 }

@@ -289,11 +289,16 @@ impl Coordination {
         self.shared.durable(epoch);
         self.call_sinks(epoch, "commit", |committer, parts| committer.commit(parts))?;
         self.sinks.iter_mut().for_each(|sink| sink.uncommitted.clear());
-        let now_ns = clock.now_ns();
-        let (protocol, duration_ns) = (self.protocol, since(now_ns));
-        let report = CheckpointReport { epoch, protocol, duration_ns, cut_ns, complete_ns, channel_bytes, bytes };
+        let (protocol, duration_ns) = (self.protocol, since(clock.now_ns()));
+        self.note_durable(CheckpointReport { epoch, protocol, duration_ns, cut_ns, complete_ns, channel_bytes, bytes });
+        Ok(())
+    }
+
+    /// An epoch is durable and its parts are published: whoever wants to know hears of it.
+    fn note_durable(&mut self, report: CheckpointReport) {
+        let CheckpointReport { epoch, bytes, duration_ns, cut_ns, .. } = report;
         let is_kept = self.store.is_some();
-        ledger.update(|status| {
+        self.ledger.update(|status| {
             status.parts = 0;
             if is_kept {
                 status.last = Some(report);
@@ -301,10 +306,9 @@ impl Coordination {
                 status.checkpoint_bytes += bytes;
             }
         });
-        ledger.committed(epoch, since(now_ns));
-        tracing::debug!(epoch, bytes, duration_ns = report.duration_ns, cut_ns = report.cut_ns, "checkpoint durable");
+        self.ledger.committed(epoch, duration_ns);
+        tracing::debug!(epoch, bytes, duration_ns, cut_ns, "checkpoint durable");
         self.answer(epoch, &Ok(report));
-        Ok(())
     }
 
     /// Bytes of what the epoch under way holds of channels.

@@ -1,10 +1,10 @@
 //! The root of a task that reads from rings: takes from its inputs in turn, after what a restore has brought.
 
+use super::body::{Body, Took};
 use super::careful::{Care, Hand};
 use super::component::Component;
 use super::input::{Input, Taken};
 use super::shared::Shared;
-use super::task::{Body, Took};
 use crate::channel::Records;
 use crate::checkpoint::{Cut, InputKind, TaskCut};
 use crate::error::{Cause, Failed};

@@ -70,7 +70,7 @@ impl Local {
         let config = maker.config();
         let (retry, random) = (Retry::new(config.restart), config.seed.map(SplitMix));
         let (shared, restored) = (made.shared.clone(), made.restored);
-        let (mut made, watch) = (made, Watch::new(Duration::MAX, Duration::MAX));
+        let (mut made, watch) = (made, Watch::idle());
         let dials = std::mem::take(&mut made.dials);
         let stage = Stage::of(made);
         Ok(Self { maker, kept, retry, shared, dials, watch, events, stage, random, restored, restarts: 0 })

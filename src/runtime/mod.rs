@@ -3,7 +3,9 @@
 
 mod affinity;
 mod attempt;
+mod body;
 mod careful;
+mod checkpoints;
 mod component;
 mod config;
 mod control;
@@ -38,9 +40,11 @@ mod worker;
 
 pub(crate) use affinity::allowed_cores;
 pub(crate) use attempt::{Kept, Made, Make};
+pub(crate) use body::Body;
 pub(crate) use careful::Care;
-pub(crate) use config::StatePlace;
-pub use config::{Checkpoints, Config, Hydrate, StageConfig};
+pub(crate) use checkpoints::StatePlace;
+pub use checkpoints::{Checkpoints, Hydrate};
+pub use config::{Config, StageConfig};
 pub use coordinator::CheckpointReport;
 pub use diagnosis::{Diagnosis, Waiting, WaitsFor};
 pub use gauges::TaskState;
@@ -65,4 +69,4 @@ pub(crate) use reading::{Reading, Share, SourceMeter};
 pub(crate) use shared::Shared;
 pub(crate) use sink_state::SinkState;
 pub(crate) use slots::Slots;
-pub(crate) use task::{Body, Task, TaskPlace, TaskRules};
+pub(crate) use task::{Task, TaskPlace, TaskRules};

@@ -1,9 +1,9 @@
 //! The root of a task that reads what the program pushes into a handle. A source whose records come once: what the snapshot
 //! keeps is how many, and the program pushes the rest again.
 
+use super::body::{Body, Took};
 use super::careful::{Care, Hand};
 use super::reading::SourceMeter;
-use super::task::{Body, Took};
 use crate::channel::{Consumer, Polled};
 use crate::checkpoint::{InputKind, TaskCut};
 use crate::error::{Cause, Failed};

@@ -1,8 +1,8 @@
 //! The root of a task that reads from a source: its share of the splits, one after the other.
 
+use super::body::{Body, Took};
 use super::careful::{Care, Hand};
 use super::shared::Shared;
-use super::task::{Body, Took};
 use crate::channel::Records;
 use crate::checkpoint::{InputKind, TaskCut};
 use crate::error::Failed;

@@ -4,7 +4,6 @@
 //! The order after a failure (protocols, rule 35): the workers stop and are joined; the writer is this thread, so nothing
 //! is being written; sinks let go of their places; then the newest epoch is chosen and everything is made anew.
 
-use super::Config;
 use super::affinity;
 use super::attempt::{Kept, Made, Make};
 use super::control::Control;
@@ -137,10 +136,7 @@ impl Supervisor {
     /// Coordinates an attempt until it ends, and takes it down.
     fn attend(&mut self, running: Running) -> Ended {
         let Running { shared, dials, mut coordination, workers, restored } = running;
-        let mut watch = {
-            let Config { watchdog, stall_limit, .. } = self.maker.config();
-            Watch::new(*watchdog, *stall_limit)
-        };
+        let mut watch = Watch::new(self.maker.config());
         let result = caught(|| {
             let result = coordinate(&mut coordination, |now_ns| {
                 for noticed in watch.look(&dials, now_ns) {

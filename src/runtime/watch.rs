@@ -1,6 +1,7 @@
 //! Looks at what tasks and workers show, now and then: counts the states of tasks, names the worker that does not come back
 //! from a step, and notices a job in which nothing moves though something should. It must not know who has it look.
 
+use super::Config;
 use super::gauges::{Dials, TaskState, Whereabouts};
 use std::time::Duration;
 
@@ -44,9 +45,19 @@ pub(super) enum Noticed {
 }
 
 impl Watch {
+    /// By the limits of a configuration.
+    pub(super) fn new(config: &Config) -> Self {
+        Self::within(config.watchdog, config.stall_limit)
+    }
+
+    /// One that notices nothing: where there are no workers, nobody gets stuck unseen.
+    pub(super) fn idle() -> Self {
+        Self::within(Duration::MAX, Duration::MAX)
+    }
+
     /// Workers that are within one step for longer than `limit` are stuck; a job in which nothing moves for longer than
     /// `stall_limit` stands still.
-    pub(super) fn new(limit: Duration, stall_limit: Duration) -> Self {
+    fn within(limit: Duration, stall_limit: Duration) -> Self {
         let ns = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let stall = Stalled { limit_ns: ns(stall_limit), moved: 0, since_ns: 0, is_told: false };
         Self { limit_ns: ns(limit), stall, looked_ns: None, workers: Vec::new() }
@@ -128,7 +139,7 @@ mod tests {
     fn a_job_that_stands_is_told_once_and_again_after_it_has_moved() {
         let task = TaskDial::new("a".into(), 0, 0, Vec::new(), Arc::default());
         let dials = Dials { tasks: vec![task], channels: Vec::new(), pulses: Vec::new() };
-        let mut watch = Watch::new(Duration::from_secs(3600), Duration::from_millis(100));
+        let mut watch = Watch::within(Duration::from_secs(3600), Duration::from_millis(100));
         let mut look = |at: u64| watch.look(&dials, at * LOOK_NS);
         let gauge = &dials.tasks[0].gauge;
         gauge.show(TaskState::Idle);
@@ -145,7 +156,7 @@ mod tests {
     fn a_worker_that_stays_in_a_step_is_noticed_once_and_again_when_it_is_back() {
         let (pulse, task) = (Arc::new(Pulse::default()), TaskDial::new("a".into(), 0, 0, Vec::new(), Arc::default()));
         let dials = Dials { tasks: vec![task], channels: Vec::new(), pulses: vec![pulse.clone()] };
-        let mut watch = Watch::new(Duration::from_millis(50), Duration::from_secs(3600));
+        let mut watch = Watch::within(Duration::from_millis(50), Duration::from_secs(3600));
         let mut look = |at: u64| watch.look(&dials, at * LOOK_NS);
         assert!(look(0).is_empty() && look(5).is_empty(), "it rests");
         pulse.step(0);

@@ -63,7 +63,7 @@ impl World {
             checkpoints = checkpoints.from_epoch(epoch);
         }
         // Each start may cut in another way than the one before.
-        let protocol = *random.pick(&EXACT);
+        let protocol = self.protocol.unwrap_or(*random.pick(&EXACT));
         let all = random.one_in(2);
         let initiators = if all { Initiators::All } else { Initiators::Sources };
         let unaligned_after = Duration::from_nanos(random.below(60));

@@ -2,6 +2,7 @@
 //! in `drive`.
 
 use super::{Random, SimDisk, Trip};
+use crate::checkpoint::Protocol;
 use crate::connector::Memory;
 use crate::record::Record;
 use crate::runtime::StageConfig;
@@ -33,6 +34,8 @@ pub struct World {
     /// The newest epoch that was reported as durable: no crash may take it.
     pub(super) promised: u64,
     pub(super) seen: Seen,
+    /// How every start cuts; none: each in one of the exact ways.
+    pub(super) protocol: Option<Protocol>,
     pub(super) audit: Option<Arc<Audit>>,
     /// The newest epoch of the start under way that was looked at.
     pub(super) audited: u64,
@@ -72,6 +75,7 @@ impl World {
             power_fails,
             promised: 0,
             seen: Seen { seeds: 1, ..Seen::default() },
+            protocol: None,
             audit: None,
             audited: 0,
         }
@@ -128,6 +132,11 @@ impl World {
     pub fn parallelism(&mut self, tasks: impl Into<Vec<u32>>) {
         self.tasks = tasks.into();
         assert!(!self.tasks.is_empty(), "a number of tasks is needed");
+    }
+
+    /// How checkpoints are taken, at every start. Default: each start takes one of the exact protocols.
+    pub fn protocol(&mut self, protocol: Protocol) {
+        self.protocol = Some(protocol);
     }
 
     /// Calls `look` with each checkpoint as it becomes durable, by its epoch: for what must be true of every one of them, such

@@ -136,3 +136,80 @@ fn finishing_in_an_epoch_under_way_is_a_fault_of_the_shell() {
     let _ = c.snapshot(0, 1);
     let _ = c.finished(0);
 }
+
+const TO_UNALIGNED: Timing = Timing { interval_ns: Some(100), timeout_ns: Some(1000), unaligned_after_ns: Some(50) };
+
+#[test]
+fn an_epoch_that_takes_long_is_timed_out_once() {
+    let mut c = Coordinator::new(Protocol::AlignedThenUnaligned, 1, 0, TO_UNALIGNED, 0);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!((c.due_ns(), c.tick(149)), (Some(150), None));
+    assert_eq!(c.tick(150), Some(Action::TimeOut(1)));
+    assert_eq!((c.due_ns(), c.tick(1099)), (Some(1100), None), "once");
+    assert_eq!(c.tick(1100), Some(Action::Abort(1)));
+    assert_eq!(c.tick(1100), Some(Action::Begin(2)));
+    assert_eq!(c.due_ns(), Some(1150), "the next one anew");
+    assert_eq!(c.tick(5000), Some(Action::Abort(2)), "both are overdue: there is no point in going on");
+}
+
+#[test]
+fn only_aligned_then_unaligned_times_out() {
+    let mut c = Coordinator::new(Protocol::Aligned, 1, 0, TO_UNALIGNED, 0);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!((c.due_ns(), c.tick(150)), (Some(1100), None));
+    let never = Timing { unaligned_after_ns: None, timeout_ns: None, ..TO_UNALIGNED };
+    let mut c = Coordinator::new(Protocol::AlignedThenUnaligned, 1, 0, never, 0);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!((c.due_ns(), c.tick(u64::MAX)), (None, None));
+}
+
+#[test]
+fn the_world_stops_before_anybody_freezes() {
+    let mut c = Coordinator::new(Protocol::StopTheWorld, 3, 0, EVERY_100, 0);
+    assert_eq!(c.finished(2), None);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!(c.paused(0, 1), None);
+    assert_eq!(c.paused(1, 1), Some(Action::Release(1)), "who has finished need not pause");
+    assert_eq!((c.snapshot(1, 1), c.closed_to()), (None, 0));
+    assert_eq!(c.snapshot(0, 1), Some(Action::Commit(1)));
+    c.durable(1);
+    assert_eq!(c.tick(200), Some(Action::Begin(2)));
+    assert_eq!(c.paused(1, 2), None);
+    assert_eq!(c.finished(0), Some(Action::Release(2)), "nor who finishes meanwhile");
+    assert_eq!(c.snapshot(1, 2), Some(Action::Commit(2)));
+}
+
+#[test]
+fn a_world_that_does_not_stop_in_time_goes_on() {
+    let mut c = Coordinator::new(Protocol::StopTheWorld, 2, 0, EVERY_100, 0);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!(c.paused(0, 1), None);
+    assert_eq!(c.tick(1100), Some(Action::Abort(1)));
+    assert_eq!(c.paused(1, 1), None, "too late");
+    assert_eq!(c.tick(1100), Some(Action::Begin(2)));
+    assert_eq!((c.paused(0, 2), c.declined(2)), (None, Some(Action::Abort(2))));
+}
+
+#[test]
+fn a_world_that_ends_instead_of_stopping_makes_its_last_checkpoint() {
+    let mut c = Coordinator::new(Protocol::StopTheWorld, 2, 0, EVERY_100, 0);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!((c.finished(0), c.finished(1)), (None, Some(Action::Commit(1))));
+}
+
+#[test]
+#[should_panic(expected = "finished while it was Paused")]
+fn a_paused_task_holds_still() {
+    let mut c = Coordinator::new(Protocol::StopTheWorld, 2, 0, EVERY_100, 0);
+    let _ = c.tick(100);
+    let _ = c.paused(0, 1);
+    let _ = c.finished(0);
+}
+
+#[test]
+#[should_panic(expected = "before all had paused")]
+fn freezing_before_the_world_has_stopped_is_a_fault_of_the_shell() {
+    let mut c = Coordinator::new(Protocol::StopTheWorld, 2, 0, EVERY_100, 0);
+    let _ = c.tick(100);
+    let _ = c.snapshot(0, 1);
+}

@@ -38,15 +38,6 @@ pub struct Fault {
 }
 
 impl Found {
-    /// The number of states; a panic with the shortest counterexample, if there is one.
-    pub fn expect_none(self) -> usize {
-        if let Some(fault) = &self.fault {
-            panic!("{fault}");
-        }
-        assert!(self.is_whole, "more than {} states", self.states);
-        self.states
-    }
-
     /// The counterexample that must be there.
     pub fn expect_fault(self, what: &str) -> Fault {
         let fault = self.fault.unwrap_or_else(|| panic!("no fault in {} states", self.states));
@@ -101,9 +92,18 @@ pub fn explore<E: Explored>(explored: &E, states_max: usize) -> Found {
     search.found(stuck)
 }
 
+/// Explores up to so many states, and if there are more, so many ways drawn at random.
+pub fn explore_and_walk<E: Explored>(explored: &E, states_max: usize, walks: u64) -> Found {
+    let found = explore(explored, states_max);
+    if found.is_whole || found.fault.is_some() {
+        return found;
+    }
+    Found { fault: walk(explored, walks), ..found }
+}
+
 /// Goes `walks` ways from the start to an end, each drawn at random, and stops at the first fault. An end that is no goal
 /// is one.
-pub fn walk<E: Explored>(explored: &E, walks: u64) -> Option<Fault> {
+fn walk<E: Explored>(explored: &E, walks: u64) -> Option<Fault> {
     for seed in 0..walks {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let (mut world, mut steps) = (explored.start(), Vec::new());

@@ -272,10 +272,8 @@ impl Setup {
             self.shell().process(&mut next, task, Message { id: id as u8, hop: 0 });
             self.push(Step::Give(task), next, task, nexts);
         }
-        if let Some(lap) = lap {
-            if known.laps.is_on() && known.laps.is_head() {
-                self.lap_step(world, task, lap, nexts);
-            }
+        if let Some(lap) = lap.filter(|_| known.laps.is_on() && known.laps.is_head()) {
+            self.lap_step(world, task, lap, nexts);
         }
         let leftovers = leftovers && self.wrong != Wrong::FinishesWithLeftovers;
         let may = self.wrong == Wrong::FinishesInEpoch || known.cut.may_finish(world.job.closed_to);

@@ -9,11 +9,11 @@
 //! What takes too long is cut short, and then explored along ways drawn at random. With SNAPRING_LONG set nothing is: any
 //! inputs may end, and there are all scripts of three inputs.
 
-use super::explore::{Explored, explore, walk};
+use super::explore::{Explored, explore_and_walk};
 use super::graphs::{Graph, Setup};
 use super::shell::Shell;
 use super::world::{Message, Report, Slot, Snapshot, Word, World};
-use snapring::checkpoint::{Cut, InputKind, Protocol, TaskCut};
+use snapring::checkpoint::{Cut, Drained, InputKind, Log, Outputs, Protocol, TaskCut};
 
 type Script = Vec<Slot>;
 
@@ -308,10 +308,8 @@ fn explore_all(protocol: Protocol, graph: (&'static [&'static str], &'static [(u
 /// Explores one choice of scripts; if that takes too long, up to a bound, and then along ways drawn at random.
 fn check_scripts(one: &OneTask, long: bool) -> usize {
     let (states_max, walks) = if long { (5_000_000, 1000) } else { (8_000, 100) };
-    let found = explore(one, states_max);
-    if let Some(fault) = found.fault.or_else(|| if found.is_whole { None } else { walk(one, walks) }) {
-        panic!("{fault}");
-    }
+    let found = explore_and_walk(one, states_max, walks);
+    assert!(found.fault.is_none(), "{}", found.fault.expect("just seen"));
     found.states
 }
 
@@ -388,4 +386,54 @@ fn a_held_barrier_that_is_taken_is_a_fault_of_the_shell() {
 fn a_barrier_where_there_are_none_is_a_fault_of_the_shell() {
     let mut task = TaskCut::new(Protocol::Unaligned, &[InputKind::Forward], false, 0);
     let _ = task.barrier(0, 1);
+}
+
+#[test]
+fn an_end_that_is_published_brings_no_cut() {
+    let mut task = TaskCut::new(Protocol::Unaligned, &[InputKind::Forward, InputKind::Back], false, 0);
+    assert_eq!(task.requested(1), Cut::Go);
+    task.published_end(0);
+    assert_eq!(task.requested(1), Cut::Freeze(1), "though its End is not taken yet");
+    assert!(task.is_logging(0) && task.is_logging(1) && !task.is_complete());
+    let mut task = TaskCut::new(Protocol::AlignedThenUnaligned, &[InputKind::Forward], false, 0);
+    task.published_end(0);
+    assert_eq!(task.requested(1), Cut::Go, "a barrier may lie ahead of it");
+}
+
+#[test]
+fn a_barrier_gives_way_once_its_epoch_has_timed_out() {
+    let mut source = TaskCut::new(Protocol::AlignedThenUnaligned, &[], false, 0);
+    assert_eq!(source.requested(1), Cut::Freeze(1));
+    assert_eq!((source.outputs(), source.overtakes()), (Outputs::Barrier, false));
+    assert_eq!(source.timed_out(1), Cut::Go, "it has frozen already");
+    assert!(source.overtakes());
+    source.aborted_to(1);
+    assert!(!source.overtakes(), "nobody wants it any more");
+    assert_eq!((source.timed_out(2), source.outputs()), (Cut::Freeze(2), Outputs::Published));
+    assert!(!source.overtakes(), "there is no barrier");
+    let mut task = TaskCut::new(Protocol::AlignedThenUnaligned, &[InputKind::Forward; 2], false, 0);
+    assert_eq!(task.published(0, 1), Cut::Freeze(1), "a cut says the same as the word");
+}
+
+#[test]
+fn nothing_follows_an_end_that_lies_in_the_spill() {
+    let mut head = TaskCut::new(Protocol::Unaligned, &[InputKind::Forward, InputKind::Back], true, 0);
+    head.end_drained(1);
+    assert_eq!(head.requested(1), Cut::Freeze(1));
+    assert_eq!((head.log(0), head.log(1)), (Log::Open, Log::Backlog));
+    head.end_drained(1);
+    head.reached(0);
+    assert!(head.is_complete());
+}
+
+#[test]
+fn at_least_once_nothing_waits() {
+    let kinds = [InputKind::Forward, InputKind::Forward, InputKind::Back];
+    let mut head = TaskCut::new(Protocol::AtLeastOnce, &kinds, false, 0);
+    assert_eq!(head.barrier(0, 1), Cut::Go);
+    assert_eq!((head.drained(2, 1), head.holds(1)), (Drained::Queue, false));
+    assert_eq!(head.barrier(2, 1), Cut::Go, "it goes by");
+    assert!(head.polls(0) && head.polls(2) && !head.is_aligning());
+    assert_eq!(head.barrier(1, 1), Cut::Freeze(1));
+    assert_eq!((head.log(0), head.log(2)), (Log::Empty, Log::Empty));
 }

@@ -4,7 +4,7 @@
 //! A graph with more states than the bound is explored breadth-first up to it, and then along ways drawn at random to the
 //! end. With SNAPRING_LONG set the bound is twenty million.
 
-use super::explore::{explore, walk};
+use super::explore::{explore, explore_and_walk};
 use super::graphs::Setup;
 use snapring::checkpoint::Protocol;
 use std::time::Instant;
@@ -20,11 +20,9 @@ fn bounds() -> (usize, u64) {
 fn check(setup: &Setup, note: &str) -> usize {
     let (states_max, walks) = bounds();
     let begin = Instant::now();
-    let found = explore(setup, states_max);
+    let found = explore_and_walk(setup, states_max, walks);
     let name = format!("{} {note} {}, {} messages", setup.protocol, setup.graph.name, setup.graph.ways.len());
-    if let Some(fault) = found.fault.or_else(|| if found.is_whole { None } else { walk(setup, walks) }) {
-        panic!("{name}: {fault}");
-    }
+    assert!(found.fault.is_none(), "{name}: {}", found.fault.expect("just seen"));
     let more = if found.is_whole { "" } else { " and more" };
     println!("{name}: {} states{more}, {:.1?}", found.states, begin.elapsed());
     found.states

@@ -304,6 +304,50 @@ fn words(word: &str, ids: &[u64]) -> Item {
     Item { id: sum, key: ids.len() as u64, amount: 1, word: word.to_owned() }
 }
 
+/// A step that keeps something per key.
+fn draw_keyed(step: &Step, items: Stream<Item>, at: usize, pass: &Pass) -> Stream<Item> {
+    let (name, pass, other) = (at.to_string(), pass.clone(), pass.clone());
+    match step {
+        Step::Count => items
+            .key_by(move |item| {
+                pass();
+                item.key
+            })
+            .count(&name)
+            .map(|(key, number)| counted(key, number))
+            .stage(&at.to_string().repeat(3)),
+        Step::Fold => {
+            let folded = items.key_by(|item| item.key).fold(&name, (0u64, 0i64), move |(number, sum), item| {
+                pass();
+                *number += 1;
+                other();
+                *sum += item.amount;
+            });
+            folded.map(|(key, (number, _))| counted(key, number)).stage(&format!("{at}-after"))
+        }
+        Step::Reduce => {
+            let reduced = items.map(|item| Item { amount: 1, id: 0, word: String::new(), ..item });
+            let reduced = reduced.key_by_ref(|item| &item.key).reduce(&name, |sum, item| sum.amount += item.amount);
+            reduced.map(|(key, sum)| counted(key, sum.amount as u64)).stage(&format!("{at}-after"))
+        }
+        Step::FoldToEnd => {
+            let folded = items.key_by(|item| item.key).fold_to_end(&name, (0u64, 0i64), |(number, sum), item| {
+                *number += 1;
+                *sum += item.amount;
+            });
+            folded.map(|(key, (number, sum))| summed(key, number, sum)).stage(&format!("{at}-after"))
+        }
+        Step::FoldWordsToEnd => {
+            let folded =
+                items.key_by_ref(|item| &item.word).fold_to_end(&name, Vec::new(), |ids: &mut Vec<u64>, item| {
+                    ids.push(item.id);
+                });
+            folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
+        }
+        _ => panic!("{step:?} keeps nothing"),
+    }
+}
+
 /// Draws the recipe.
 pub fn draw(steps: &[Step], ground: &mut impl Ground) -> Dataflow {
     let flow = Dataflow::new("simulated");
@@ -311,7 +355,7 @@ pub fn draw(steps: &[Step], ground: &mut impl Ground) -> Dataflow {
     for (at, step) in steps.iter().enumerate() {
         let name = format!("{at}");
         let mut take = || open.remove(0);
-        let (pass, other) = (ground.pass(), ground.pass());
+        let pass = ground.pass();
         let made = match *step {
             Step::Source { .. } => ground.source(&flow, &name, step),
             Step::Map => take().map(before(&pass, map)).stage(&name),
@@ -339,41 +383,8 @@ pub fn draw(steps: &[Step], ground: &mut impl Ground) -> Dataflow {
                 let (one, other) = (take(), take());
                 one.merge(other)
             }
-            Step::Count => take()
-                .key_by(move |item| {
-                    pass();
-                    item.key
-                })
-                .count(&name)
-                .map(|(key, number)| counted(key, number))
-                .stage(&at.to_string().repeat(3)),
-            Step::Fold => {
-                let folded = take().key_by(|item| item.key).fold(&name, (0u64, 0i64), move |(number, sum), item| {
-                    pass();
-                    *number += 1;
-                    other();
-                    *sum += item.amount;
-                });
-                folded.map(|(key, (number, _))| counted(key, number)).stage(&format!("{at}-after"))
-            }
-            Step::Reduce => {
-                let reduced = take().map(|item| Item { amount: 1, id: 0, word: String::new(), ..item });
-                let reduced = reduced.key_by_ref(|item| &item.key).reduce(&name, |sum, item| sum.amount += item.amount);
-                reduced.map(|(key, sum)| counted(key, sum.amount as u64)).stage(&format!("{at}-after"))
-            }
-            Step::FoldToEnd => {
-                let folded = take().key_by(|item| item.key).fold_to_end(&name, (0u64, 0i64), |(number, sum), item| {
-                    *number += 1;
-                    *sum += item.amount;
-                });
-                folded.map(|(key, (number, sum))| summed(key, number, sum)).stage(&format!("{at}-after"))
-            }
-            Step::FoldWordsToEnd => {
-                let folded =
-                    take().key_by_ref(|item| &item.word).fold_to_end(&name, Vec::new(), |ids: &mut Vec<u64>, item| {
-                        ids.push(item.id);
-                    });
-                folded.map(|(word, ids)| words(&word, &ids)).stage(&format!("{at}-after"))
+            Step::Count | Step::Fold | Step::Reduce | Step::FoldToEnd | Step::FoldWordsToEnd => {
+                draw_keyed(step, take(), at, &pass)
             }
             Step::Loop => draw_loop(take(), None, &name, &pass).stage(&format!("{at}-after")),
             Step::MidLoop => {

@@ -119,36 +119,6 @@ fn broken_is_what_would_wait_for_ever() {
 }
 
 #[test]
-fn an_inbox_takes_turns_and_skips_what_it_is_told() {
-    let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..3).map(|_| ring(4, 1)).unzip();
-    let mut inbox = Inbox::new(consumers);
-    assert!(inbox.poll(|_| true).is_none());
-    for (index, producer) in producers.iter_mut().enumerate() {
-        (0..2).for_each(|_| producer.push(index).unwrap());
-    }
-    let mut turns = |polls: fn(usize) -> bool, count| -> Vec<usize> {
-        (0..count).map_while(|_| inbox.poll(polls).map(|(input, _)| input)).collect()
-    };
-    assert_eq!(turns(|_| true, 4), [0, 1, 2, 0]);
-    assert_eq!(turns(|input| input != 1, 4), [2]);
-    assert_eq!(turns(|_| true, 4), [1]);
-}
-
-#[test]
-fn an_inbox_knows_who_has_ended() {
-    let (mut producers, consumers): (Vec<Producer<u8>>, Vec<_>) = (0..2).map(|_| ring(4, 1)).unzip();
-    let mut inbox = Inbox::new(consumers);
-    producers[1].mark(Mark::End).unwrap();
-    assert!(matches!(inbox.poll(|_| true), Some((1, Polled::Mark(Mark::End)))));
-    assert!(inbox.has_ended(1) && !inbox.has_ended(0) && !inbox.all_ended());
-    producers.pop();
-    assert!(inbox.poll(|_| true).is_none(), "an ended input is not looked at again");
-    producers.pop();
-    assert!(matches!(inbox.poll(|_| true), Some((0, Polled::Closed))));
-    assert!(!inbox.all_ended());
-}
-
-#[test]
 fn waiting_ends_by_itself_and_by_a_waker() {
     use std::time::{Duration, Instant};
     let mut idle = Idle::new(Wait::Park, 1, 1);

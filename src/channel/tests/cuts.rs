@@ -247,18 +247,3 @@ fn what_is_moved_out_of_the_leftovers_is_not_saved() {
     assert_eq!(consumers[0].cut(9), at(9, 3));
     assert_eq!(all(&mut outbox, &mut consumers), ["2 3 4 5 "]);
 }
-
-#[test]
-fn an_inbox_shows_an_input_between_the_look_and_the_taking() {
-    let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..2).map(|_| ring(2, 1)).unzip();
-    let mut inbox = Inbox::new(consumers);
-    assert_eq!(inbox.ready(|_| true), None);
-    producers[1].publish_cut(3);
-    producers[1].push(5).unwrap();
-    let input = inbox.ready(|_| true).unwrap();
-    assert_eq!((input, inbox.input(input).cut(3)), (1, at(3, 0)));
-    assert!(inbox.ready(|input| input != 1).is_none());
-    assert!(matches!(inbox.poll_input(input), Polled::Records(records) if records.len() == 1));
-    producers.iter_mut().for_each(|producer| producer.push(6).unwrap());
-    assert_eq!(inbox.ready(|_| true), Some(0), "the one after it is next");
-}
