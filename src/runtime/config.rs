@@ -147,7 +147,7 @@ impl Config {
         self
     }
 
-    /// For each back edge of a loop, at each task: the bytes of records that may wait there for their turn in memory, and in all.
+    /// For each ring by which records come round a loop: the bytes of those that may wait there for their turn in memory, and in all.
     /// What is above the first lies in a temporary file; a loop that goes over the second fails the job. Default: 64 MiB, 4 GiB.
     pub fn spill(mut self, memory_bytes: usize, bytes_max: u64) -> Self {
         (self.spill_memory_bytes, self.spill_bytes_max) = (memory_bytes, bytes_max);

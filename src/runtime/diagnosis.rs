@@ -56,6 +56,26 @@ impl WaitsFor {
             Self::Room(task) | Self::Barrier(task) | Self::Records(task) => task,
         }
     }
+
+    /// The first circle of tasks each of which waits for the next, and the last for the first, with a wait that is not for
+    /// records; empty, if there is none. `waits`: what each task waits for.
+    ///
+    /// # Panics
+    /// A task waits for one that there is not.
+    #[must_use]
+    pub fn circle(waits: &[impl AsRef<[Self]>]) -> Vec<usize> {
+        let is_hard = |wait: &&Self| !matches!(wait, Self::Records(_));
+        let hard = waits.iter().enumerate().flat_map(|(task, waits)| {
+            let hard = waits.as_ref().iter().filter(is_hard);
+            hard.map(move |wait| (task, wait.task()))
+        });
+        let mut circles = hard.filter_map(|(task, waits_for)| way(waits, waits_for, task));
+        let mut circle = circles.next().unwrap_or_default();
+        if !circle.is_empty() {
+            circle.rotate_right(1);
+        }
+        circle
+    }
 }
 
 impl Diagnosis {
@@ -88,29 +108,15 @@ impl Diagnosis {
             waits: waits(number, task.state),
         };
         let tasks: Vec<Waiting> = metrics.tasks.iter().enumerate().map(task).collect();
-        let circle = circle(&tasks);
+        let waits: Vec<&[WaitsFor]> = tasks.iter().map(|waiting| waiting.waits.as_slice()).collect();
+        let circle = WaitsFor::circle(&waits);
         Self { tasks, circle }
     }
 }
 
-/// The first circle with a wait that is not for records.
-fn circle(tasks: &[Waiting]) -> Vec<usize> {
-    let is_hard = |wait: &&WaitsFor| !matches!(wait, WaitsFor::Records(_));
-    let hard = tasks.iter().enumerate().flat_map(|(task, waiting)| {
-        let waits = waiting.waits.iter().filter(is_hard);
-        waits.map(move |wait| (task, wait.task()))
-    });
-    let mut circles = hard.filter_map(|(task, waits_for)| way(tasks, waits_for, task));
-    let mut circle = circles.next().unwrap_or_default();
-    if !circle.is_empty() {
-        circle.rotate_right(1);
-    }
-    circle
-}
-
 /// The shortest way of waits from one task to another, both included.
-fn way(tasks: &[Waiting], from: usize, to: usize) -> Option<Vec<usize>> {
-    let mut led_by = vec![None; tasks.len()];
+fn way(waits: &[impl AsRef<[WaitsFor]>], from: usize, to: usize) -> Option<Vec<usize>> {
+    let mut led_by = vec![None; waits.len()];
     let mut found = VecDeque::from([from]);
     while let Some(task) = found.pop_front() {
         if task == to {
@@ -119,7 +125,7 @@ fn way(tasks: &[Waiting], from: usize, to: usize) -> Option<Vec<usize>> {
             way.reverse();
             return Some(way);
         }
-        for next in tasks[task].waits.iter().map(|wait| wait.task()) {
+        for next in waits[task].as_ref().iter().map(|wait| wait.task()) {
             if next != from && led_by[next].is_none() {
                 led_by[next] = Some(task);
                 found.push_back(next);

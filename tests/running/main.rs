@@ -63,6 +63,32 @@ fn a_worker_that_does_not_return_is_named_and_again_when_it_does() {
     job.wait().unwrap();
 }
 
+#[test]
+fn a_job_whose_output_nobody_polls_is_told_to_stand_still_once_and_again_after_it_has_moved() {
+    let flow = Dataflow::new("unread");
+    let numbers = flow.source("numbers", numbers(u64::MAX)).stage("middle").map(|number| number + 1);
+    let mut results = numbers.stage("last").output("results");
+    let job = flow.start(config(2).ring_capacity(2).batch_len_max(10).stall_limit(ms(100))).unwrap();
+    until("a warning", || !job.warnings().is_empty());
+    let warning = &job.warnings()[0];
+    for part in [
+        "nothing has moved for ",
+        "numbers 0 waits for room in the ring to middle 0",
+        "middle 0 waits for room in the ring to last 0",
+    ] {
+        assert!(warning.contains(part), "{part} is not in: {warning}");
+    }
+    assert!(!warning.contains("in a circle"), "{warning}");
+    assert_eq!(job.diagnosis().circle, []);
+    std::thread::sleep(ms(300));
+    assert_eq!(job.warnings().len(), 1, "said once: {:?}", job.warnings());
+    for _ in 0..100 {
+        until("a result", || results.poll().unwrap().is_some());
+    }
+    until("a second warning", || job.warnings().len() == 2);
+    assert!(job.metrics().stalls.is_empty(), "no worker is stuck");
+}
+
 fn task<'a>(metrics: &'a Metrics, name: &str) -> &'a TaskMetrics {
     metrics.tasks.iter().find(|task| task.name == name).unwrap()
 }

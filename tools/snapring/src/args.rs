@@ -295,6 +295,20 @@ pub enum InspectCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Say which tasks waited for room at which others when a checkpoint was taken, and whether they did so in a circle
+    ///
+    /// Unaligned and stop-the-world checkpoints show it, for they keep what found no room. Of a job that stands, only a
+    /// checkpoint which all tasks begin at once can still be taken: --protocol unaligned --initiators all.
+    Deadlock {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// This checkpoint [default: the newest one]
+        #[arg(long, value_name = "N")]
+        epoch: Option<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// A number with a unit: `10ms`, `1.5s`.

@@ -1,6 +1,7 @@
 //! `snapring inspect`: what is in a state folder, read without the code of the job that wrote it, and without its lock.
 
 mod channels;
+mod deadlock;
 mod ls;
 
 use crate::args::InspectCommand;
@@ -8,7 +9,7 @@ use crate::outcome::{Outcome, Wrong, print, print_json};
 use serde_json::{Value, json};
 use snapring::error::StoreError;
 use snapring::runtime::CheckpointInfo;
-use snapring::snapshot::{EpochReport, Reader};
+use snapring::snapshot::{EdgePart, EpochReport, Reader};
 use std::path::Path;
 
 /// Does what is asked for.
@@ -19,6 +20,7 @@ pub fn inspect(command: &InspectCommand) -> Outcome {
         InspectCommand::Channels { state_dir, epoch, records, json } => {
             channels::show(state_dir, *epoch, *records, *json)
         }
+        InspectCommand::Deadlock { state_dir, epoch, json } => deadlock::show(state_dir, *epoch, *json),
     }
 }
 
@@ -29,6 +31,19 @@ fn about(reader: &Reader, epoch: u64) -> Option<CheckpointInfo> {
 
 fn kept(reader: &Reader) -> Vec<u64> {
     reader.epochs().iter().map(|info| info.epoch).collect()
+}
+
+/// The epoch that was asked for by `--epoch`, or the newest, and what it holds of channels.
+fn channels_of(reader: &mut Reader, epoch: Option<u64>) -> Result<(u64, Vec<EdgePart>), Wrong> {
+    loop {
+        let number = chosen(reader, epoch)?;
+        match reader.channels(number) {
+            Ok(edges) => return Ok((number, edges)),
+            // The job may be running; this one was not asked for by its number.
+            Err(StoreError::NoEpoch { .. }) if epoch.is_none() => reader.refresh()?,
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The epoch that was asked for by `--epoch`, or the newest.

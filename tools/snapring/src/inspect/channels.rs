@@ -1,6 +1,6 @@
 //! `snapring inspect channels`: the records that a checkpoint holds of channels, decoded by their schema.
 
-use super::{about, chosen};
+use super::{about, channels_of};
 use crate::outcome::{Outcome, Wrong, print, print_json};
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
@@ -31,15 +31,7 @@ impl Sums {
 /// Lists the channels of a checkpoint, and the first records of each.
 pub fn show(dir: &Path, epoch: Option<u64>, records_max: usize, as_json: bool) -> Outcome {
     let mut reader = Reader::open(dir)?;
-    let (epoch, edges) = loop {
-        let number = chosen(&reader, epoch)?;
-        match reader.channels(number) {
-            Ok(edges) => break (number, edges),
-            // The job may be running; this one was not asked for by its number.
-            Err(StoreError::NoEpoch { .. }) if epoch.is_none() => reader.refresh()?,
-            Err(error) => return Err(error.into()),
-        }
-    };
+    let (epoch, edges) = channels_of(&mut reader, epoch)?;
     let mut lines = Vec::new();
     for edge in &edges {
         for part in &edge.parts {

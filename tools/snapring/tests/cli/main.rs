@@ -4,6 +4,7 @@
 mod audit;
 mod bad_input;
 mod channels;
+mod deadlock;
 mod doctor;
 mod heard;
 mod inspect;
