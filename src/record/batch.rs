@@ -69,7 +69,7 @@ pub(super) fn count(len: usize) -> u32 {
 }
 
 /// Appends records without their count.
-pub(super) fn encode_items<T: Record>(items: &[T], out: &mut Vec<u8>) {
+pub(crate) fn encode_items<T: Record>(items: &[T], out: &mut Vec<u8>) {
     match T::WIDTH {
         Some(0) => {}
         Some(width) => {

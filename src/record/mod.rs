@@ -84,6 +84,7 @@ pub mod text;
 mod tuple;
 
 pub use crate::error::DecodeError;
+pub(crate) use batch::encode_items;
 pub use batch::{ZERO_WIDTH_MAX, decode_batch, decode_batch_into, encode_batch, from_bytes, to_bytes};
 pub use dynamic::Datum;
 pub use inline_text::{Text, TextTooLong};

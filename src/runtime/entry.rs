@@ -10,7 +10,7 @@ use crate::checkpoint::{Cut, InputKind, TaskCut};
 use crate::error::{Cause, Failed};
 use crate::marks::Mark;
 use crate::operator::{EdgeEnd, Link, Pipe, Visit};
-use crate::record::Record;
+use crate::record::{Record, encode_items};
 use crate::snapshot::{ChannelPart, Entry as Kept, REST, Side};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ impl<T: Record> Entry<T> {
                 self.kept.push((*edge, part));
             }
             let (_, part) = self.kept.last_mut().expect("just pushed, if there was none");
-            batch.iter().for_each(|record| record.encode(&mut part.bytes));
+            encode_items(batch, &mut part.bytes);
             part.records += batch.len() as u64;
         }
     }

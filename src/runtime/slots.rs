@@ -8,7 +8,7 @@ use crate::channel::{Consumer, Peeked, Polled, Records, SeenCut};
 use crate::checkpoint::{Cut, TaskCut};
 use crate::error::Failed;
 use crate::marks::Mark;
-use crate::record::Record;
+use crate::record::{Record, encode_items};
 
 pub(crate) struct Slots<T> {
     /// The index of the input in the task.
@@ -171,6 +171,6 @@ fn at_least(position: u64, least: u64) -> u64 {
 }
 
 fn write_down<T: Record>(records: &[T], log: &mut Vec<u8>, logged: &mut u64) {
-    records.iter().for_each(|record| record.encode(log));
+    encode_items(records, log);
     *logged += records.len() as u64;
 }
