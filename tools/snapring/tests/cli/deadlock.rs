@@ -17,7 +17,7 @@ struct Header {
     hash_seed: u64,
     finished: bool,
     made_unix_ns: u64,
-    went_back: Option<u64>,
+    went_back: Option<String>,
     undone: Vec<(u64, u64)>,
     protocol: String,
 }
