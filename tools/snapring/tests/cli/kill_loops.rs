@@ -1,6 +1,8 @@
 //! `kill -9` while records go round: what is committed in the end is what an undisturbed run commits, by every exact
 //! protocol, and with another at each start. Each start has another parallelism too, so that what was on its way in the loop
-//! finds tasks that are not those it was going to.
+//! finds tasks that are not those it was going to. Of `transfers` each checkpoint is read back, too: all the money is in it.
+//!
+//! More rounds: `SNAPRING_KILL_ROUNDS=50 cargo test -p snapring-cli --test cli kill_loops::transfers -- --nocapture` (two kills each).
 
 use crate::kill::Random;
 use crate::loops::check_balances;
@@ -38,7 +40,8 @@ impl Starts<'_> {
     }
 }
 
-/// Starts a process, and kills it at a random moment; whether that was before its end.
+/// Starts a process, and kills it at a random moment; whether that was before its end. Any other end is a good one: a wrong
+/// audit is none.
 fn killed_once(args: &[String], random: &mut Random) -> (bool, Ran) {
     let mut child = snapring(args).spawn().unwrap();
     std::thread::sleep(Duration::from_secs_f64((0.1 + 0.6 * random.unit()) * PACED_S));
@@ -51,8 +54,9 @@ fn killed_once(args: &[String], random: &mut Random) -> (bool, Ran) {
 fn killed(job: &str, inputs: &[&str], of_job: &[&str], check: impl Fn(&[String])) {
     let mut random = Random::new();
     println!("{job}, seed {}", random.0);
+    let rounds = std::env::var("SNAPRING_KILL_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
     let (mut met, mut resumed) = (0, 0);
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let starts = Starts { room: Room::new(), job, inputs, of_job, round };
         for start in 0..KILLS {
             let (before_the_end, ran) = killed_once(&starts.args(start), &mut random);
@@ -65,7 +69,7 @@ fn killed(job: &str, inputs: &[&str], of_job: &[&str], check: impl Fn(&[String])
     }
     println!("{met} kills before the end, {resumed} starts from a checkpoint");
     assert!(
-        met >= ROUNDS / 2 && resumed >= ROUNDS / 2,
+        met >= rounds / 2 && resumed >= rounds / 2,
         "{met} kills before the end, {resumed} starts from a checkpoint"
     );
 }
@@ -77,7 +81,7 @@ fn some(name: &str, rows: usize) -> String {
 
 #[test]
 fn transfers() {
-    let of_job = ["--accounts", "500", "--amount", "20", "--transfers", "10000000"];
+    let of_job = ["--accounts", "500", "--amount", "20", "--transfers", "10000000", "--audit"];
     killed("transfers", &[], &of_job, |lines| check_balances(lines, 500, 10_000));
 }
 
