@@ -69,8 +69,10 @@ pub fn plan(graph: &Graph, settings: &Settings) -> Result<Plan, BuildError> {
         }
         let all: Vec<usize> = (0..settings.workers).collect();
         let workers = stage.map(|(_, workers)| workers).filter(|workers| !workers.is_empty()).unwrap_or(&all);
-        // With fewer tasks than workers, each chain begins at another worker, so that a pipeline spreads out.
-        let first = if (tasks as usize) < workers.len() { index } else { 0 };
+        // With fewer tasks than workers, each chain begins at another worker, so that a pipeline spreads out. But a loop stays
+        // together: in a lap over several cores each waits for the others most of the time.
+        let together = plan.loops.component_of(index).map(|component| plan.loops.components[component].chains[0]);
+        let first = if (tasks as usize) < workers.len() { together.unwrap_or(index) } else { 0 };
         plan.chains.push(ChainPlan { tasks, first_task: plan.tasks.len() as u32 });
         plan.tasks.extend((0..tasks).map(|task| TaskPlan {
             chain: index,
@@ -96,7 +98,7 @@ fn check_names(graph: &Graph, settings: &Settings) -> Result<(), BuildError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Chain, Graph};
+    use super::super::{Chain, Edge, Graph, Route};
     use super::*;
 
     fn graph(names: &[&str]) -> Graph {
@@ -112,6 +114,15 @@ mod tests {
     fn a_pipeline_spreads_over_the_workers() {
         let plan = plan(&graph(&["a", "b"]), &settings(2, 1)).unwrap();
         assert_eq!(plan.tasks.iter().map(|task| task.worker).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn a_loop_stays_together() {
+        let mut graph = graph(&["a", "b", "c", "d"]);
+        let edge = |from, to, back| Edge { name: String::new(), from, to, route: Route::Forward, back };
+        graph.edges = vec![edge(0, 1, false), edge(1, 2, false), edge(2, 1, true), edge(2, 3, false)];
+        let plan = plan(&graph, &settings(4, 1)).unwrap();
+        assert_eq!(plan.tasks.iter().map(|task| task.worker).collect::<Vec<_>>(), [0, 1, 1, 3]);
     }
 
     #[test]
