@@ -77,11 +77,11 @@ impl Graph {
     /// Records that take about a second.
     fn events(self, scale: u64) -> u64 {
         let events = match self {
-            Self::Chain { slow_ns: 0, depth } => 120_000_000 / (depth as u64 + 1),
-            Self::Chain { slow_ns, .. } => 1_500_000_000 / slow_ns,
-            Self::Join => 3_000_000,
+            Self::Chain { slow_ns: 0, depth } => 50_000_000 / (depth as u64 + 1),
+            Self::Chain { slow_ns, .. } => 1_000_000_000 / slow_ns,
+            Self::Join => 4_000_000,
             Self::Loop => 2_000,
-            Self::Skew { .. } => 20_000_000,
+            Self::Skew { .. } => 12_000_000,
         };
         (events / scale).max(100)
     }

@@ -36,7 +36,8 @@
 //! # What is promised
 //!
 //! - **Exactly once.** With [`Checkpoints`], a replayable source and an exactly-once sink, the committed output after any
-//!   number of crashes and restarts is that of an undisturbed run, up to what the order of several splits decides.
+//!   number of crashes and restarts is that of an undisturbed run, up to what the order of records decides where several
+//!   splits, inputs or loops meet.
 //! - **Failures heal, if asked.** With [`Config::restart`] a job goes on in process from its newest durable checkpoint.
 //!   Storage that cannot be written costs checkpoints, not the job.
 //! - **Checkpoints by choice of protocol.** Aligned by default; Chandy-Lamport, unaligned, aligned at first and unaligned

@@ -8,7 +8,7 @@ use crate::graph::{self, Plan};
 use crate::operator::{EdgeEnd, Lane, Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
 use crate::record::Record;
 use crate::runtime::{
-    Care, ChannelDial, Component, Config, Dials, Hydrate, Initiators, Input, Inputs, Origin, Slots, SourceMeter, Task,
+    Care, ChannelDial, Checkpoints, Component, Config, Dials, Hydrate, Initiators, Input, Inputs, Origin, Slots, SourceMeter, Task,
     TaskDial, TaskPlace, TaskRules,
 };
 use crate::snapshot::{RestoredEntry, Side};
@@ -275,7 +275,7 @@ pub(super) fn tasks(
 
 /// Checks that whoever is to begin cuts is there.
 pub(super) fn check_initiators(graph: &graph::Graph, config: &Config) -> Result<(), BuildError> {
-    let Some(Initiators::Named(names)) = config.checkpoints.as_ref().map(|checkpoints| &checkpoints.initiators) else {
+    let Some(Initiators::Named(names)) = config.checkpoints.as_ref().map(Checkpoints::begun_by) else {
         return Ok(());
     };
     let Some(name) = names.iter().find(|name| !graph.chains.iter().any(|chain| is_named(chain, name))) else {
@@ -292,7 +292,7 @@ fn is_named(chain: &graph::Chain, name: &str) -> bool {
 /// Of each task: whether it begins cuts by itself (protocols, rule 18). Those that no marker would reach begin too.
 fn initiators(drawing: &Drawing, config: &Config, plan: &Plan) -> Vec<bool> {
     let graph = &drawing.graph;
-    let wanted = config.checkpoints.as_ref().map_or(&Initiators::Sources, |checkpoints| &checkpoints.initiators);
+    let wanted = config.checkpoints.as_ref().map_or(&Initiators::Sources, Checkpoints::begun_by);
     let begins = |chain: usize| match wanted {
         Initiators::Sources => !graph.edges.iter().any(|edge| edge.to == chain),
         Initiators::All => true,

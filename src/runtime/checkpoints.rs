@@ -21,7 +21,7 @@ pub struct Checkpoints {
     pub(crate) verify_on_restore: bool,
     pub(crate) hydrate: Hydrate,
     pub(crate) protocol: Protocol,
-    pub(crate) initiators: Initiators,
+    pub(crate) initiators: Option<Initiators>,
     pub(crate) unaligned_after: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Checkpoints {
             verify_on_restore: false,
             hydrate: Hydrate::default(),
             protocol: Protocol::default(),
-            initiators: Initiators::default(),
+            initiators: None,
             unaligned_after: Duration::from_millis(20),
         }
     }
@@ -74,9 +74,10 @@ impl Checkpoints {
         self
     }
 
-    /// Who begins a cut, for [`Protocol::ChandyLamport`] and [`Protocol::Unaligned`]. Default: the sources.
+    /// Who begins a cut, for [`Protocol::ChandyLamport`] and [`Protocol::Unaligned`]. Default: under the latter all tasks, so that
+    /// no cut has to travel; under the former the sources, for there each initiator sends markers that take room in the rings.
     pub fn initiators(mut self, initiators: Initiators) -> Self {
-        self.initiators = initiators;
+        self.initiators = Some(initiators);
         self
     }
 
@@ -84,6 +85,15 @@ impl Checkpoints {
     pub fn unaligned_after(mut self, limit: Duration) -> Self {
         self.unaligned_after = limit;
         self
+    }
+
+    /// Who begins, where nothing is said too.
+    pub(crate) fn begun_by(&self) -> &Initiators {
+        match (&self.initiators, self.protocol) {
+            (Some(initiators), _) => initiators,
+            (None, Protocol::Unaligned) => &Initiators::All,
+            (None, _) => &Initiators::Sources,
+        }
     }
 
     /// The state folder; made if it is missing. One job at a time.

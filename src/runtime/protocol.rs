@@ -3,10 +3,9 @@
 use std::str::FromStr;
 
 /// Who begins a cut (protocols, rule 18). Sources always do, for nothing tells them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Initiators {
     /// The sources: every other task hears of it from those ahead.
-    #[default]
     Sources,
     /// All tasks at once: no cut has to travel, however deep the graph.
     All,

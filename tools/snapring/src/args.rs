@@ -88,8 +88,8 @@ pub struct RunArgs {
     #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
     pub cores: Option<Vec<usize>>,
 
-    /// Tasks per operator [default: as many as there are workers]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Tasks per operator, at most 256 [default: as many as there are workers]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub parallelism: Option<u32>,
 
     /// Read at most so many records per second, over all sources together
@@ -119,7 +119,7 @@ pub struct RunArgs {
     pub protocol: Option<Protocol>,
 
     /// Who begins a cut under chandy-lamport and unaligned: the sources, all tasks at once, or the sources and the tasks of
-    /// these stages and operators [default: sources]
+    /// these stages and operators [default: all under unaligned, else sources]
     #[arg(long, value_name = "sources|all|NAME,...", value_parser = Initiators::from_str)]
     pub initiators: Option<Initiators>,
 

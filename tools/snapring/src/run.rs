@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::settings::{check, config, options, protocol};
 use crate::signals::{Signals, Stop};
 use crate::summary::Report;
-use snapring::error::{Cause, Error, Failure};
+use snapring::error::{Cause, Error, Failure, RestoreError};
 use snapring::runtime::{Job, Stopped, Summary};
 use std::time::{Duration, Instant};
 
@@ -130,6 +130,13 @@ fn advised(wrong: Wrong, args: &RunArgs) -> Wrong {
     match (wrong, &args.state) {
         (Wrong::Engine(error), Some(state)) if error.exit_code() == 3 => {
             Wrong::Advised(Box::new(error), inspect::way_back(state))
+        }
+        // Nobody gives names to the operators of a built-in job; the only one that comes and goes is the sink of `--output`.
+        (Wrong::Engine(error @ Error::Restore(RestoreError::Operators { .. })), Some(_)) => {
+            let (had, has) = if args.output.is_none() { ("with", "without") } else { ("without", "with") };
+            let advice =
+                format!("the state was made {had} `--output`, and this run is {has} it: run the same command again");
+            Wrong::Advised(Box::new(error), advice)
         }
         (wrong, _) => wrong,
     }

@@ -1,15 +1,20 @@
-//! Signals: the first SIGINT or SIGTERM asks for an orderly end, the second ends the process from within its handler.
+//! Signals: the first SIGINT or SIGTERM asks for an orderly end, a second one ends the process from within its handler. Two
+//! that come together are one: `timeout` and some shells send one to the process and one to its group.
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// What has been asked for from outside.
 pub struct Signals {
     asked: Arc<AtomicUsize>,
 }
+
+/// Signals that come within this time are one.
+const TOGETHER: Duration = Duration::from_millis(200);
 
 /// A wish to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +48,18 @@ impl Signals {
     pub fn watch() -> io::Result<Self> {
         let (again, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         for (signal, stop) in [(SIGINT, Stop::Interrupt), (SIGTERM, Stop::Terminate)] {
-            // In this order: the first signal finds `again` unset and sets it, the second finds it set.
             flag::register_conditional_shutdown(signal, i32::from(stop.exit_code()), again.clone())?;
-            flag::register(signal, again.clone())?;
             flag::register_usize(signal, asked.clone(), usize::from(stop.exit_code()))?;
         }
+        // On a thread of its own: the others may be stuck, which is what a second signal is for.
+        let first = asked.clone();
+        std::thread::Builder::new().name("snapring-signals".to_owned()).spawn(move || {
+            while first.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(TOGETHER / 4);
+            }
+            std::thread::sleep(TOGETHER);
+            again.store(true, Ordering::Relaxed);
+        })?;
         outlive_file_limits()?;
         Ok(Self { asked })
     }

@@ -54,10 +54,23 @@ fn without_checkpoints_it_stops_where_it_stands() {
     assert!(lines() < 27_004);
 }
 
+/// As `timeout` sends them: one to the process, one to its group.
+#[test]
+fn two_that_come_together_are_one() {
+    let room = Room::new();
+    let child =
+        snapring(room.stateful("keyed-count", &[], &["--events", "100000000000", "--checkpoint-interval", "1h"]));
+    let child = { child }.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    (0..2).for_each(|_| send(&child, Signal::TERM));
+    end(child).exits(143, &["takes a last checkpoint", "stopped after checkpoint 1"]);
+}
+
 /// Sends a second signal to a process that has not ended after the first.
 #[track_caller]
 fn leaves_at_once(mut child: Child, signal: Signal, code: i32) -> Ran {
-    std::thread::sleep(Duration::from_millis(150));
+    // Two that come together are one.
+    std::thread::sleep(Duration::from_millis(400));
     assert_eq!(child.try_wait().unwrap(), None, "it has nothing to wait for");
     send(&child, signal);
     let began = Instant::now();
