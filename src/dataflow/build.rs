@@ -8,8 +8,8 @@ use crate::graph::{self, Plan};
 use crate::operator::{EdgeEnd, Lane, Open, Pipe, Place, SKIPPED, SplitSkipped, SplitState, value};
 use crate::record::Record;
 use crate::runtime::{
-    Care, ChannelDial, Checkpoints, Component, Config, Dials, Hydrate, Initiators, Input, Inputs, Origin, Slots, SourceMeter, Task,
-    TaskDial, TaskPlace, TaskRules,
+    Care, ChannelDial, Checkpoints, Component, Config, Dials, Hydrate, Initiators, Input, Inputs, Origin, Slots,
+    SourceMeter, Task, TaskDial, TaskPlace, TaskRules,
 };
 use crate::snapshot::{RestoredEntry, Side};
 use std::any::Any;

@@ -246,8 +246,9 @@ impl Coordination {
     /// An epoch will not be: what tasks froze in it counts as changed again, prepared parts are kept (rule 2).
     fn give_up(&mut self, epoch: u64, reason: &str) {
         tracing::warn!(epoch, reason, "checkpoint given up");
-        self.answer(epoch, &Err(Unmade::GivenUp(format!("checkpoint {epoch} was given up: {reason}"))));
         self.let_go(epoch, reason);
+        // Whoever hears of it finds it in the numbers.
+        self.answer(epoch, &Err(Unmade::GivenUp(format!("checkpoint {epoch} was given up: {reason}"))));
     }
 
     /// The same; whoever waits for it waits for the next.

@@ -139,6 +139,16 @@ impl Task {
         caught(|| self.try_step(shared, events)).map_err(|failed| self.placed(failed))
     }
 
+    /// An epoch has begun: takes part in it now, if its protocol lets it begin by itself, and not when its turn comes.
+    pub(crate) fn begin_epoch(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<(), Box<Failure>> {
+        let begun = caught(|| {
+            let is_empty = !self.cut.is_paused() && self.body.link().flush();
+            self.follow_epochs(shared, events)?;
+            self.ask_word(is_empty, shared, events)
+        });
+        begun.map_err(|failed| self.placed(failed))
+    }
+
     /// Whether it waits for something that wakes nobody.
     pub(crate) fn polls(&self) -> bool {
         self.phase == Phase::Reading && self.body.polls()
