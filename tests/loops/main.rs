@@ -4,6 +4,7 @@
 mod at_least_once;
 mod ends;
 mod pressure;
+mod restored;
 
 use snapring::error::Error;
 use snapring::runtime::Summary;
