@@ -42,7 +42,7 @@ fn many_more_tokens_than_slots_go_round() {
     under_each_protocol(|protocol, state| {
         let done = Collect::new();
         let flow = Dataflow::new("tokens");
-        let tokens = flow.source("tokens", Generate::new(300, 3, |id| token(id, 1 + (id % 50) as u32)));
+        let tokens = flow.source("tokens", Generate::new(300, 3, |id| token(id, 1 + (id % 1000) as u32)));
         let (again, tokens) = tokens.feedback::<Token>("again");
         let passed = tokens.key_by(|token| token.id).process("pass", Pass).map(step);
         let (more, over) = passed.split(|token| token.laps > 0);
@@ -61,7 +61,7 @@ fn what_expands_a_thousandfold_in_a_loop_goes_through() {
     under_each_protocol(|protocol, state| {
         let done = Collect::new();
         let flow = Dataflow::new("expand");
-        let (again, seeds) = flow.source("seeds", Generate::new(20, 2, |id| token(id, 2))).feedback::<Token>("again");
+        let (again, seeds) = flow.source("seeds", Generate::new(200, 2, |id| token(id, 2))).feedback::<Token>("again");
         let spread = seeds.flat_map(|seed| {
             let copies = if seed.laps == 2 { 1000 } else { 1 };
             (0..copies).map(move |_| step(seed.clone()))
@@ -70,7 +70,7 @@ fn what_expands_a_thousandfold_in_a_loop_goes_through() {
         again.close(more);
         over.sink("done", done.clone());
         let summary = run(flow, tight(protocol, state)).unwrap();
-        assert_eq!(done.take().len(), 20_000, "{protocol}");
+        assert_eq!(done.take().len(), 200_000, "{protocol}");
         assert!(summary.checkpoints > 1 && summary.given_up == 0, "{protocol}: {summary:?}");
     });
 }
