@@ -45,7 +45,9 @@ fn records_on_their_way_to_everybody_go_on_with_as_many_tasks_only() {
         let start = |tasks| draw().into_local(config(state.path(), protocol, tasks));
         cut(start(2).unwrap());
         match start(3) {
-            Err(Error::Restore(RestoreError::Broadcast { then: 2, now: 3, edge, .. })) => assert!(edge.ends_with("->all")),
+            Err(Error::Restore(RestoreError::Broadcast { then: 2, now: 3, edge, .. })) => {
+                assert!(edge.ends_with("->all"))
+            }
             other => panic!("{other:?}"),
         }
         start(2).unwrap().run().unwrap();
