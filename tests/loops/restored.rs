@@ -20,7 +20,9 @@ fn config(state: &Path, protocol: Protocol, tasks: u32) -> Config {
 
 /// Steps a job until its rings hold something, and takes a checkpoint.
 fn cut(mut job: Local) {
-    (0..40).for_each(|_| drop(job.step().unwrap()));
+    for _ in 0..40 {
+        job.step().unwrap();
+    }
     let checkpoint = job.checkpoint().unwrap();
     loop {
         if let Some(report) = checkpoint.try_wait().unwrap() {
