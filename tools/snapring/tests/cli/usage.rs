@@ -94,7 +94,7 @@ fn numbers_that_make_no_sense_are_refused() {
     let room = Room::new();
     let state = room.at("S");
     refused(&["run", "wordcount", "--parallelism", "0"], &["--parallelism", "1.."]);
-    refused(&["run", "wordcount", "--parallelism", "5000"], &["parallelism", "between 1"]);
+    refused(&["run", "wordcount", "--parallelism", "5000"], &["--parallelism", "1..=256"]);
     refused(&["run", "wordcount", "--parallelism", "many"], &["many"]);
     refused(&["run", "wordcount", "--rate", "0"], &["--rate", "1.."]);
     refused(&["run", "wordcount", "--cores", "4095"], &["core 4095", "allowed"]);
