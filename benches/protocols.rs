@@ -102,7 +102,7 @@ impl Graph {
                 joined.key_by(|number| number % 10_000).count("counts").sink("out", Discard::new());
             }
             Self::Loop => {
-                let laps = (4_000 / scale) as u32;
+                let laps = (80_000 / scale) as u32;
                 let tokens = flow.source("tokens", Generate::new(events, 4, move |id| Token { id, laps }));
                 let (again, tokens) = tokens.feedback::<Token>("again");
                 let stepped = tokens.stage("body").map(|token| Token { laps: token.laps - 1, ..token });
