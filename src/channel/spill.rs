@@ -188,11 +188,6 @@ impl<T: Record> Spill<T> {
         self.marks.retain(|&(_, mark)| !matches!(mark, Mark::Barrier(epoch) if epoch <= to_epoch));
     }
 
-    /// Whether the barrier of `epoch` waits.
-    pub fn has_barrier(&self, epoch: u64) -> bool {
-        self.barrier(epoch).is_some()
-    }
-
     /// Appends to `out` the encodings of the records up to the barrier of this epoch, if it waits, or of all; says how many
     /// these are. They go on waiting. Marks are left out.
     ///

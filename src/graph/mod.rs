@@ -9,7 +9,7 @@ mod words;
 
 pub use loops::{Component, Loops};
 pub use plan::{ChainPlan, Plan, Settings, TaskPlan, plan};
-pub use reach::{reach, unreached};
+pub use reach::unreached;
 
 use crate::error::BuildError;
 use std::collections::{BTreeMap, BTreeSet};

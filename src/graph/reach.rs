@@ -1,12 +1,25 @@
-//! Which tasks have rings to which, and which of them a marker comes to (protocols, rule 18). Per task and not per operator:
-//! where each task hands on to one other only, a marker that begins at one reaches just one.
+//! Which tasks have rings to which, and to which of them a marker comes (protocols, rule 18). Per task and not per operator:
+//! where each task hands on to one other only, a marker that begins at one reaches just one. That is looked up once, when a
+//! job is built: later nobody is cut off, for a task whose inputs have ended takes epochs from the word (rule 32).
 
 use super::{Edge, Graph, Plan, Route};
-use crate::checkpoint::Reach;
 
-/// Who sends to whom, back edges included: markers go by them too.
+/// The tasks to which no marker comes if `initiators` begin: numbers of the plan, in order. Markers go by back edges too.
 #[must_use]
-pub fn reach(graph: &Graph, plan: &Plan) -> Reach {
+pub fn unreached(graph: &Graph, plan: &Plan, initiators: &[u32]) -> Vec<u32> {
+    let next = receivers(graph, plan);
+    let mut reached = vec![false; next.len()];
+    let mut found = initiators.to_vec();
+    while let Some(task) = found.pop() {
+        if !std::mem::replace(&mut reached[task as usize], true) {
+            found.extend(&next[task as usize]);
+        }
+    }
+    (0..next.len() as u32).filter(|task| !reached[*task as usize]).collect()
+}
+
+/// For each task those that it has rings to.
+fn receivers(graph: &Graph, plan: &Plan) -> Vec<Vec<u32>> {
     let mut next = vec![Vec::new(); plan.tasks.len()];
     for edge in &graph.edges {
         let (from, to) = (&plan.chains[edge.from], &plan.chains[edge.to]);
@@ -15,13 +28,7 @@ pub fn reach(graph: &Graph, plan: &Plan) -> Reach {
             next[(from.first_task + task) as usize].extend(receivers.map(|receiver| to.first_task + receiver));
         }
     }
-    Reach::new(next)
-}
-
-/// The tasks to which no marker comes if `initiators` begin: numbers of the plan, in order.
-#[must_use]
-pub fn unreached(graph: &Graph, plan: &Plan, initiators: &[u32]) -> Vec<u32> {
-    reach(graph, plan).unreached(initiators, |_| true)
+    next
 }
 
 impl Edge {

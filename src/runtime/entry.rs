@@ -39,7 +39,7 @@ pub(crate) struct Entry<T> {
     full_bytes: u64,
     /// This head has said that it is full.
     is_full: bool,
-    /// It has shown which inputs it holds.
+    /// It has shown that it holds inputs.
     shows_held: bool,
     shared: Arc<Shared>,
     /// The input that is looked at first.
@@ -237,10 +237,13 @@ impl<T: Record> Body for Entry<T> {
         if !waits && !self.shows_held {
             return;
         }
-        self.shows_held = waits;
+        let shown = std::mem::take(&mut self.shows_held);
         for number in 0..self.inputs.len() {
             let held = waits && !cut.has_ended(number) && (!cut.polls(number) || self.is_held(number, cut));
-            self.inputs[number].slots().show_held(held);
+            self.shows_held |= held;
+            if held || shown {
+                self.inputs[number].slots().show_held(held);
+            }
         }
     }
 

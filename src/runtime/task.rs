@@ -360,7 +360,7 @@ impl Task {
 
     /// Rule 9; the outbox is the caller's to look at.
     pub(super) fn may_finish(&self, shared: &Shared) -> bool {
-        self.phase == Phase::Finishing && self.cut.frozen() <= shared.closed_to()
+        self.phase == Phase::Finishing && self.cut.may_finish(shared.closed_to())
     }
 
     pub(super) fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {

@@ -119,6 +119,26 @@ fn what_goes_round_for_ever_starves_nobody() {
     drop(job);
 }
 
+/// Rule 28: without it a fast input would fill the loop's spill, up to its limit.
+#[test]
+fn a_fast_input_waits_for_its_loop() {
+    let done = Arc::new(AtomicU64::new(0));
+    let flow = Dataflow::new("fast");
+    let tokens = flow.source("tokens", Generate::new(60_000, 1, |id| token(id, 20)));
+    let (again, tokens) = tokens.feedback::<Token>("again");
+    let (more, over) = tokens.stage("body").map(step).split(|token| token.laps > 0);
+    again.close(more);
+    let counted = done.clone();
+    over.inspect(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    })
+    .sink("done", Discard::new());
+    // As much as a twentieth of the input at most.
+    let config = Config::new().unpinned_workers(2).parallelism(1).ring_capacity(2).batch_len_max(16);
+    run(flow, config.spill(1 << 14, 48_000)).unwrap();
+    assert_eq!(done.load(Ordering::Relaxed), 60_000);
+}
+
 #[test]
 fn a_loop_that_grows_without_bound_ends_with_an_error() {
     let flow = Dataflow::new("rabbits");
