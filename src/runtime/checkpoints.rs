@@ -160,3 +160,18 @@ impl Checkpoints {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_begins_is_by_protocol_unless_it_is_said() {
+        let begun_by = |checkpoints: Checkpoints| checkpoints.begun_by().clone();
+        let under = |protocol| Checkpoints::on_demand().protocol(protocol);
+        assert_eq!(begun_by(under(Protocol::Unaligned)), Initiators::All);
+        assert_eq!(begun_by(under(Protocol::ChandyLamport)), Initiators::Sources);
+        let said = under(Protocol::Unaligned).initiators(Initiators::Sources);
+        assert_eq!(begun_by(said), Initiators::Sources);
+    }
+}

@@ -124,7 +124,7 @@ fn what_goes_round_for_ever_starves_nobody() {
 fn a_fast_input_waits_for_its_loop() {
     let done = Arc::new(AtomicU64::new(0));
     let flow = Dataflow::new("fast");
-    let tokens = flow.source("tokens", Generate::new(60_000, 1, |id| token(id, 20)));
+    let tokens = flow.source("tokens", Generate::new(3_000, 1, |id| token(id, 2_000)));
     let (again, tokens) = tokens.feedback::<Token>("again");
     let (more, over) = tokens.stage("body").map(step).split(|token| token.laps > 0);
     again.close(more);
@@ -133,10 +133,10 @@ fn a_fast_input_waits_for_its_loop() {
         counted.fetch_add(1, Ordering::Relaxed);
     })
     .sink("done", Discard::new());
-    // As much as a twentieth of the input at most.
+    // A sixth of the input: four times what the rings of the loop hold.
     let config = Config::new().unpinned_workers(2).parallelism(1).ring_capacity(2).batch_len_max(16);
-    run(flow, config.spill(1 << 14, 48_000)).unwrap();
-    assert_eq!(done.load(Ordering::Relaxed), 60_000);
+    run(flow, config.spill(1 << 13, 1 << 13)).unwrap();
+    assert_eq!(done.load(Ordering::Relaxed), 3_000);
 }
 
 #[test]
