@@ -2,14 +2,15 @@
 
 use super::emitted::Emitted;
 use super::kept::value;
+use super::kept_table::KeptTable;
 use super::operating::Open;
 use super::stage::{Closure, Taken};
 use super::{KeyOf, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
-use crate::record::{Record, Schema};
+use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Part, PartPages, Table, range_of};
+use crate::state::range_of;
 
 /// Records that are looked up together.
 pub(super) const WINDOW: usize = 64;
@@ -20,7 +21,7 @@ const EMITTED: &str = "emitted";
 
 pub(super) struct KeyedState<K, V> {
     open: Open,
-    pub table: Table<K, V>,
+    pub table: KeptTable<K, V>,
     /// None: nothing is emitted at the end.
     emitted: Option<Emitted>,
 }
@@ -32,22 +33,15 @@ impl<K: Record, V: Record> KeyedState<K, V> {
         at_end: bool,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
-        let range = range_of(open.task, open.tasks);
-        let mut parts = Vec::new();
-        let mut emitted = at_end.then(|| Emitted::nothing(range));
-        for entry in restored {
-            match (entry.state.as_str(), &mut emitted) {
-                (EMITTED, Some(emitted)) => emitted.add(value(entry, open.epoch)?),
-                // Its schema has been checked before anything was opened.
-                _ => parts.extend(part(&open, entry)?),
+        let mut emitted = at_end.then(|| Emitted::nothing(range_of(open.task, open.tasks)));
+        let restored: Vec<_> = restored.collect();
+        if let Some(emitted) = &mut emitted {
+            for entry in restored.iter().filter(|entry| entry.state == EMITTED) {
+                emitted.add(value(entry, open.epoch)?);
             }
         }
-        let table = Table::restore(&open.pool, open.hasher, range, &parts).map_err(|error| open.failed(error))?;
+        let table = KeptTable::open(&open, TABLE, restored.into_iter())?;
         Ok(Self { open, table, emitted })
-    }
-
-    fn schema() -> Schema {
-        <(K, V)>::schema()
     }
 
     /// Moves as many records into the window as it takes, each with its key and the hash of that, and has their places
@@ -82,44 +76,25 @@ impl<K: Record, V: Record> KeyedState<K, V> {
     }
 
     pub fn freeze(&mut self) -> Vec<Entry> {
-        let (root, pages) = self.table.freeze();
-        let table = self.open.entry(TABLE, &Self::schema(), |bytes| bytes.extend(root), Some(pages));
-        let emitted = self.emitted.as_ref().map(|emitted| {
+        let mut entries = Vec::new();
+        self.table.freeze(&self.open, &mut entries);
+        if let Some(emitted) = &self.emitted {
             let ranges = emitted.ranges();
-            self.open.entry(EMITTED, &Vec::<(u64, u64)>::schema(), |bytes| ranges.encode(bytes), None)
-        });
-        std::iter::once(table).chain(emitted).collect()
+            let schema = Vec::<(u64, u64)>::schema();
+            entries.push(self.open.entry(EMITTED, &schema, |bytes| ranges.encode(bytes), None));
+        }
+        entries
     }
 
     pub fn settle(&mut self, durable: bool) {
-        if durable {
-            self.table.durable();
-        } else {
-            self.table.abandon();
-        }
+        self.table.settle(durable);
     }
 
-    /// Of earlier cuts nothing can be relied on any more: reads what has not been read yet, and the next cut hands over
-    /// everything.
     pub fn forget(&mut self) -> Result<(), Failed> {
-        Ok(self.table.renew()?)
+        self.table.forget()
     }
 
-    /// Reads one page of what was restored. Whether that was all.
     pub fn hydrate(&mut self) -> Result<bool, Failed> {
-        Ok(self.table.hydrate(1)?)
+        self.table.hydrate()
     }
-}
-
-/// What of an entry goes into a task's table. A task at the old parallelism goes on with just what it had left itself, and
-/// reads its pages when it needs them; else tables are dealt out anew, and all pages are read, once for all tasks.
-fn part<'a>(open: &Open, entry: &'a RestoredEntry) -> Result<Option<Part<'a>>, Error> {
-    if entry.tasks == open.tasks && entry.task != open.task {
-        return Ok(None);
-    }
-    let pages = match entry.source() {
-        Some(source) if entry.tasks == open.tasks => PartPages::Absent(source),
-        _ => PartPages::Here(entry.pages()?.collect()),
-    };
-    Ok(Some(Part { root: &entry.root, pages }))
 }

@@ -7,6 +7,7 @@ mod emitted;
 mod fan;
 mod fold;
 mod kept;
+mod kept_table;
 mod key;
 mod keyed_state;
 mod operating;
