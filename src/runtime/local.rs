@@ -10,6 +10,7 @@ use super::pending::{Pending, Unmade, refused};
 use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
+use super::views::PendingView;
 use super::watch::Watch;
 use crate::error::{Error, Failure};
 use crate::operator::{Progress, Skipped};
@@ -195,6 +196,18 @@ impl Local {
             return Err(refused("the job is over"));
         }
         Pending::ask(&self.shared, &self.events)
+    }
+
+    /// Asks for a view of all keyed state, of all that has happened so far. It is taken by the steps that follow; see
+    /// [`Pending::try_wait`].
+    ///
+    /// # Errors
+    /// The job is over.
+    pub fn view(&self) -> Result<PendingView, Error> {
+        if matches!(self.stage, Stage::Over) {
+            return Err(refused("the job is over"));
+        }
+        Ok(PendingView::ask_view(&self.events))
     }
 
     /// The epoch that the job went on from when it was started, if it did.

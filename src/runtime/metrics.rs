@@ -105,6 +105,15 @@ impl std::fmt::Display for Stall {
 }
 
 impl Metrics {
+    /// The mean time from begin to begin of the newest checkpoints: what the interval came to. Where a checkpoint takes longer than
+    /// the interval that was asked for, the next begins when it is over. None before there are two.
+    #[must_use]
+    pub fn checkpoint_interval(&self) -> Option<Duration> {
+        let (first, last) = (self.checkpoints.first()?, self.checkpoints.last()?);
+        let between = u64::try_from(self.checkpoints.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
+        Some(Duration::from_nanos((last.begun_ns - first.begun_ns) / between))
+    }
+
     pub(super) fn of(dials: &Dials, ledger: &Ledger, records: u64, restarts: u32, stalls: Vec<Stall>) -> Self {
         let tasks = dials.tasks.iter().map(|dial| {
             let (records, batches) = dial.gauge.taken();

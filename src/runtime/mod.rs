@@ -35,6 +35,9 @@ mod slots;
 mod stop;
 mod supervisor;
 mod task;
+mod view;
+mod viewing;
+mod views;
 mod watch;
 mod worker;
 
@@ -57,6 +60,8 @@ pub use pending::Pending;
 pub use protocol::Initiators;
 pub use restart::Restart;
 pub use stop::Stopped;
+pub use view::{TableView, View};
+pub use views::PendingView;
 
 pub(crate) use component::Component;
 pub(crate) use coordinator::Coordination;
