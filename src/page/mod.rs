@@ -1,7 +1,8 @@
 //! Pages of memory with copy-on-write: what all state lives in. The bottom room: it knows nothing of tables, snapshots,
 //! tasks or files.
 //!
-//! 1. A [`Pool`] is bounded. [`Pages`] is the set of pages of one state; one task owns it.
+//! 1. A [`Pool`] is bounded. [`Pages`] is the set of pages of one state; one task owns it. Who finds the pool exhausted may
+//!    wait, as long as pages may come back; whatever comes of that, no page is lost or overwritten.
 //! 2. A page whose epoch is older than now is not written in place while a [`FrozenPage`] of it is alive: its first write
 //!    of the epoch copies it, once. So the bytes behind a frozen page never change.
 //! 3. The check per write is one compare: `entry.epoch == now`.
@@ -28,7 +29,7 @@ mod tests;
 pub use crate::error::{PageError, PoolExhausted};
 pub use frozen::{FrozenPage, FrozenPages};
 pub use pages::{Pages, WholePages};
-pub use pool::Pool;
+pub use pool::{Pool, Shortage, Toucher};
 pub use source::PageSource;
 
 /// Names a page within its [`Pages`]. Ids are small and used again once freed.

@@ -10,6 +10,7 @@ pub use view::WholePages;
 
 use super::buffer::Buffer;
 use super::list::IdList;
+use super::pool::Outstanding;
 use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -255,8 +256,10 @@ impl Pages {
         let is_dirty = self.dirty.contains(id, entry.place);
         // The Acquire in `handles` goes with the Release with which a frozen page is dropped. Nobody but us makes new
         // handles, so a count that is ours alone stays so.
-        if buffer.handles() > 1 + u32::from(is_dirty) {
-            let mut copy = self.pool.take()?;
+        let is_shared = || buffer.handles() > 1 + u32::from(is_dirty);
+        // While a page is waited for, the frozen one may go: then no copy is needed.
+        let copy = if is_shared() { self.pool.take_while(is_shared)? } else { None };
+        if let Some(mut copy) = copy {
             // SAFETY: as in `read`.
             copy.fill(unsafe { buffer.bytes(self.page_bytes) });
             *buffer = copy;
@@ -297,6 +300,7 @@ impl Pages {
         self.dirty.0.reserve(changed.len());
         self.next_epoch();
         FrozenPages {
+            outstanding: if changed.is_empty() { Outstanding::default() } else { self.pool.outstanding() },
             changed,
             freed: if self.any_durable { freed } else { Vec::new() },
             page_bytes: self.page_bytes as u32,

@@ -428,7 +428,8 @@ impl Coordination {
         let stats = stats?;
         // Their pages are durable and need no writing again.
         for pages in self.finals.iter_mut().filter_map(|entry| entry.pages.as_mut()) {
-            *pages = FrozenPages { changed: Vec::new(), freed: Vec::new(), full: false, ..*pages };
+            let unchanged = FrozenPages::of(Vec::new(), Vec::new(), pages.page_bytes, pages.count, false);
+            *pages = FrozenPages { tag_of: pages.tag_of, ..unchanged };
         }
         Ok(stats.bytes_written)
     }

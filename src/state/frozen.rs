@@ -20,6 +20,8 @@ pub struct FrozenTable {
     directory: Directory,
     /// First pages of all buckets.
     buckets: Vec<PageId>,
+    /// For what it says to the pool.
+    _whole: WholePages,
 }
 
 impl Source for FrozenTable {
@@ -33,12 +35,12 @@ impl FrozenTable {
     ///
     /// # Errors
     /// `Corrupt`, `Mismatch`: they are not what a table of this version hands over.
-    pub fn new(root: &[u8], pages: WholePages) -> Result<Self, StateError> {
+    pub fn new(root: &[u8], mut pages: WholePages) -> Result<Self, StateError> {
         let root = Root::decode(root)?;
         let layout = Layout::of(root.page_bytes as usize, root.key_bytes, root.value_bytes);
         let mut by_id = Vec::new();
         let mut buckets = Vec::new();
-        for (id, page) in pages {
+        for (id, page) in pages.drain() {
             if page[0] == BUCKET {
                 let head = Head::load(&page);
                 buckets.push((id, Region { prefix: head.prefix, depth: u32::from(head.depth) }));
@@ -50,7 +52,7 @@ impl FrozenTable {
         }
         let directory = Directory::of(root.range, &buckets)?;
         let buckets = buckets.into_iter().map(|(id, _)| id).collect();
-        Ok(Self { root, layout, hasher: Hasher::new(root.seed), pages: by_id, directory, buckets })
+        Ok(Self { root, layout, hasher: Hasher::new(root.seed), pages: by_id, directory, buckets, _whole: pages })
     }
 
     /// How many keys there are.

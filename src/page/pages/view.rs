@@ -1,6 +1,7 @@
 //! A cut of all pages, taken while they go on changing (rule 8 of the room).
 
 use super::{Pages, SOURCE};
+use crate::page::pool::Outstanding;
 use crate::page::{FrozenPage, PageError, PageId};
 
 /// A cut that is being taken.
@@ -11,13 +12,24 @@ pub(super) struct Cut {
     next: PageId,
     /// All pages of the cut are below.
     end: PageId,
-    pages: Vec<(PageId, FrozenPage)>,
+    whole: WholePages,
     /// A page was freed that could not be read first.
     pub(super) failed: Option<PageError>,
 }
 
-/// All pages as they were at one moment, by no order.
-pub type WholePages = Vec<(PageId, FrozenPage)>;
+/// All pages as they were at one moment, in no order; one may be there twice. As long as this lives, who changes one copies it,
+/// and who finds the pool exhausted waits for it to go.
+pub struct WholePages {
+    pages: Vec<(PageId, FrozenPage)>,
+    _outstanding: Outstanding,
+}
+
+impl WholePages {
+    /// Takes the pages out one by one; the token goes when this does.
+    pub fn drain(&mut self) -> impl Iterator<Item = (PageId, FrozenPage)> {
+        self.pages.drain(..)
+    }
+}
 
 impl Pages {
     /// Begins a cut of all pages as they are now; an earlier one that is not complete is let go of. Nothing is copied or
@@ -25,7 +37,8 @@ impl Pages {
     pub fn begin_view(&mut self) {
         self.next_epoch();
         let (now, end) = (self.now, self.count());
-        self.cut = Some(Box::new(Cut { now, next: 0, end, pages: Vec::new(), failed: None }));
+        let whole = WholePages { pages: Vec::new(), _outstanding: self.pool.outstanding() };
+        self.cut = Some(Box::new(Cut { now, next: 0, end, whole, failed: None }));
     }
 
     /// Goes on with the cut, by so many ids. All pages, if that was the last of them; none: there is more to do, or nothing
@@ -47,7 +60,7 @@ impl Pages {
         }
         cut.next = stop;
         if stop == cut.end {
-            return Ok(Some(cut.pages));
+            return Ok(Some(cut.whole));
         }
         self.cut = Some(cut);
         Ok(None)
@@ -80,7 +93,7 @@ impl Cut {
 
     fn take(&mut self, id: PageId, pages: &Pages) {
         let buffer = pages.entries[id as usize].buffer.get().expect("it has just been read");
-        self.pages.push((id, FrozenPage::new(buffer.share())));
+        self.whole.pages.push((id, FrozenPage::new(buffer.share())));
     }
 }
 

@@ -51,7 +51,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn image(pages: &WholePages) -> Image {
-    pages.iter().map(|(id, page)| (*id, page[0])).collect()
+    pages.pages.iter().map(|(id, page)| (*id, page[0])).collect()
 }
 
 proptest! {
@@ -99,7 +99,7 @@ proptest! {
                 _ => {}
             }
             for (then, whole) in &views {
-                prop_assert!(whole.iter().all(|(_, page)| page.iter().all(|byte| *byte == page[0])));
+                prop_assert!(whole.pages.iter().all(|(_, page)| page.iter().all(|byte| *byte == page[0])));
                 prop_assert_eq!(&image(whole), then, "a view changed");
             }
         }
@@ -117,6 +117,6 @@ fn beginning_does_not_depend_on_how_many_pages_there_are() {
         pages.allocate().unwrap();
     }
     pages.begin_view();
-    assert!(pages.cut.as_ref().unwrap().pages.is_empty());
+    assert!(pages.cut.as_ref().unwrap().whole.pages.is_empty());
     assert_eq!(pool.in_use(), 10_000);
 }
