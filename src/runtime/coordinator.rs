@@ -66,6 +66,8 @@ pub struct CheckpointReport {
 
 /// So often the last epoch is tried.
 const LAST_TRIES: u32 = 3;
+/// So long a task may wait for memory while an epoch is under way.
+const SHORT_NS_MAX: u64 = 20_000_000;
 
 pub(crate) struct Coordination {
     pub(super) shared: Arc<Shared>,
@@ -87,6 +89,8 @@ pub(crate) struct Coordination {
     views: Views,
     /// When the last epoch began that was a checkpoint.
     checkpoint_begun_ns: u64,
+    /// Since when a task has been waiting for memory.
+    short_since_ns: Option<u64>,
     ledger: Arc<Ledger>,
 }
 
@@ -117,6 +121,7 @@ impl Coordination {
             demands: Vec::new(),
             views: Views::default(),
             checkpoint_begun_ns,
+            short_since_ns: None,
             ledger,
         }
     }
@@ -126,6 +131,7 @@ impl Coordination {
         while let Ok(event) = self.events.try_recv() {
             self.hear(event, now_ns)?;
         }
+        self.relieve(now_ns)?;
         while let Some(action) = self.machine.tick(now_ns) {
             self.act(action, now_ns)?;
         }
@@ -251,6 +257,31 @@ impl Coordination {
             }
         }
         Ok(())
+    }
+
+    /// A task that waits for memory may be what the epoch under way waits for, and that may have the memory: so if it is not over
+    /// soon, the epoch is given up. One that is being written ends by itself.
+    fn relieve(&mut self, now_ns: u64) -> Result<(), Box<Failure>> {
+        if self.shared.memory.shortage().waiting == 0 {
+            self.short_since_ns = None;
+            return Ok(());
+        }
+        let since_ns = *self.short_since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns < SHORT_NS_MAX {
+            return Ok(());
+        }
+        self.short_since_ns = None;
+        let under_way = self.machine.closed_to() + 1;
+        match self.machine.declined(under_way) {
+            Some(Action::Abort(epoch)) => {
+                let limit_bytes = self.shared.memory.limit_bytes();
+                let reason = format!("a task waited for memory for its state: all {limit_bytes} bytes are in use");
+                self.give_up(epoch, &reason);
+                Ok(())
+            }
+            Some(action) => self.act(action, now_ns),
+            None => Ok(()),
+        }
     }
 
     /// An epoch begins: a checkpoint, the cut of a view, or both.

@@ -98,8 +98,13 @@ impl Job {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let Control { ledger, .. } = &*self.control;
-        let records = self.control.shared().meter.records();
-        Metrics::of(&self.control.dials(), ledger, records, self.control.restarts(), self.control.stalls())
+        Metrics::of(
+            &self.control.dials(),
+            ledger,
+            &self.control.shared(),
+            self.control.restarts(),
+            self.control.stalls(),
+        )
     }
 
     /// What each task waits for at this moment, and the circle of tasks that wait for each other, if there is one.

@@ -182,8 +182,7 @@ impl Local {
     /// The job in numbers.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let records = self.shared.meter.records();
-        Metrics::of(&self.dials, &self.kept.ledger, records, self.restarts, Vec::new())
+        Metrics::of(&self.dials, &self.kept.ledger, &self.shared, self.restarts, Vec::new())
     }
 
     /// Asks for a checkpoint of all that has happened so far. It is made by the steps that follow; see

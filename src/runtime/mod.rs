@@ -55,7 +55,7 @@ pub use header::CheckpointInfo;
 pub use job::{Job, JobProgress, Summary};
 pub use ledger::{CheckpointMetrics, CheckpointOutcome};
 pub use local::Local;
-pub use metrics::{ChannelMetrics, Metrics, Samples, Stall, TaskMetrics};
+pub use metrics::{ChannelMetrics, MemoryMetrics, Metrics, Samples, Stall, TaskMetrics};
 pub use pending::Pending;
 pub use protocol::Initiators;
 pub use restart::Restart;

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::error::{Cause, Failed};
 use crate::handle::Outside;
 use crate::operator::Skipped;
+use crate::page::Pool;
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     workers: Arc<Wakers>,
     pub(crate) outside: Arc<Outside>,
+    /// Where the pages of all state come from.
+    pub(crate) memory: Pool,
     /// False for a job without checkpoints: nothing is ever frozen.
     pub(crate) checkpointing: bool,
     pub(crate) meter: Meter,
@@ -70,6 +73,7 @@ impl Shared {
         clock: Clock,
         rate_per_s: Option<u64>,
         outside: Arc<Outside>,
+        memory: Pool,
     ) -> Self {
         outside.durable(epoch);
         let word = |value| CachePadded::new(AtomicU64::new(value));
@@ -89,6 +93,7 @@ impl Shared {
             draining: AtomicBool::new(false),
             workers: Arc::default(),
             outside,
+            memory,
             checkpointing,
             meter: Meter {
                 paced_from_ns: clock.now_ns(),
@@ -104,9 +109,9 @@ impl Shared {
     }
 
     /// For the next attempt of the same job, from `epoch`: only counts and clock go on.
-    pub(crate) fn next(&self, epoch: u64) -> Self {
+    pub(crate) fn next(&self, epoch: u64, memory: Pool) -> Self {
         let Meter { clock, rate_per_s, .. } = &self.meter;
-        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s, self.outside.clone());
+        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s, self.outside.clone(), memory);
         next.meter.paced_from_records = self.meter.records();
         *next.meter.records.get_mut() = self.meter.records();
         *next.meter.first_record_ns.get_mut() = self.meter.first_record_ns.load(Ordering::Relaxed);
@@ -221,6 +226,7 @@ impl Shared {
     /// Ends all loops, soon and without ceremony.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
+        self.memory.abandon_waits();
         self.wake_surely();
     }
 

@@ -1,6 +1,8 @@
 //! Views of a running job: consistent over tasks and operators, whatever runs meanwhile, and never a reason for the job to
 //! fail.
 
+mod memory;
+
 use snapring::connector::{Discard, Generate, Memory};
 use snapring::operator::Progress;
 use snapring::runtime::{CheckpointOutcome, Local, View};
