@@ -5,6 +5,7 @@ use super::kept::value;
 use super::kept_table::KeptTable;
 use super::operating::Open;
 use super::stage::{Closure, Taken};
+use super::viewing::Viewing;
 use super::{KeyOf, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
@@ -88,6 +89,10 @@ impl<K: Record, V: Record> KeyedState<K, V> {
 
     pub fn settle(&mut self, durable: bool) {
         self.table.settle(durable);
+    }
+
+    pub fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.table.view(&self.open, asked)
     }
 
     pub fn forget(&mut self) -> Result<(), Failed> {

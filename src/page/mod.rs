@@ -14,6 +14,8 @@
 //! 7. A page may be *absent*: clean, and still where its [`PageSource`] has it. The first touch brings it into memory, in
 //!    the branch that is cold anyway. An absent page is never dirty, so a freeze, which hands over what is dirty, needs
 //!    none; what builds on the freeze must leave the source as it is for as long as pages are absent.
+//! 8. A *view* is a cut of all pages, dirty or not. It begins in constant time, as a freeze does; a pass over the pages hands
+//!    them over a few at a time, and whoever changes one that the pass has not come to hands over the old one first.
 
 mod buffer;
 mod frozen;
@@ -26,7 +28,7 @@ mod tests;
 
 pub use crate::error::{PageError, PoolExhausted};
 pub use frozen::{FrozenPage, FrozenPages};
-pub use pages::Pages;
+pub use pages::{Pages, WholePages};
 pub use pool::{Pool, Shortage, Toucher};
 pub use source::PageSource;
 

@@ -4,6 +4,9 @@
 #![allow(unsafe_code)]
 
 mod absent;
+mod view;
+
+pub use view::WholePages;
 
 use super::buffer::Buffer;
 use super::list::IdList;
@@ -70,6 +73,8 @@ pub struct Pages {
     source: Option<Arc<dyn PageSource>>,
     /// No page below is absent.
     hydrated_to: PageId,
+    /// A cut of all pages that is being taken.
+    cut: Option<Box<view::Cut>>,
 }
 
 impl Pages {
@@ -90,6 +95,7 @@ impl Pages {
             absent: Cell::new(0),
             source: None,
             hydrated_to: 0,
+            cut: None,
         }
     }
 
@@ -147,6 +153,9 @@ impl Pages {
     /// # Panics
     /// There is no such page.
     pub fn free(&mut self, id: PageId) {
+        if self.cut.is_some() && self.is_live(id) {
+            self.save_for_view(id);
+        }
         let entry = &mut self.entries[id as usize];
         *self.absent.get_mut() -= u32::from(entry.is_absent());
         assert!(entry.is_live(), "page {id} is not allocated");
@@ -239,6 +248,9 @@ impl Pages {
     #[inline(never)]
     fn first_write(&mut self, id: PageId) -> Result<(), PageError> {
         self.read(id)?;
+        if self.cut.is_some() {
+            self.save_for_view(id);
+        }
         let entry = &mut self.entries[id as usize];
         let Some(buffer) = entry.buffer.get_mut() else { not_allocated(id) };
         let is_dirty = self.dirty.contains(id, entry.place);
@@ -286,13 +298,7 @@ impl Pages {
         let freed = std::mem::take(&mut self.freed.0);
         self.undecided = Some(Undecided { changed: std::mem::take(&mut self.dirty.0), freed: freed.clone() });
         self.dirty.0.reserve(changed.len());
-        self.now += 1;
-        if self.now == SOURCE {
-            // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
-            let written = self.entries.iter_mut().filter(|entry| entry.epoch != SOURCE);
-            written.for_each(|entry| entry.epoch = NEVER);
-            self.now = NEVER + 1;
-        }
+        self.next_epoch();
         FrozenPages {
             outstanding: if changed.is_empty() { Outstanding::default() } else { self.pool.outstanding() },
             changed,
@@ -301,6 +307,19 @@ impl Pages {
             count: self.count(),
             full: !self.any_durable,
             tag_of: |_| 0,
+        }
+    }
+
+    fn next_epoch(&mut self) {
+        self.now += 1;
+        if self.now == SOURCE {
+            // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
+            let written = self.entries.iter_mut().filter(|entry| entry.epoch != SOURCE);
+            written.for_each(|entry| entry.epoch = NEVER);
+            self.now = NEVER + 1;
+            if let Some(cut) = &mut self.cut {
+                cut.failed = Some(PageError::Unreadable { what: "a view fell on the turn of epochs".to_owned() });
+            }
         }
     }
 

@@ -24,6 +24,7 @@ mod buckets;
 mod chain;
 mod directory;
 mod entry;
+mod frozen;
 mod groups;
 mod hash;
 mod head;
@@ -42,6 +43,7 @@ mod tests;
 mod value;
 
 pub use crate::error::StateError;
+pub use frozen::FrozenTable;
 pub use hash::{HASH_NAME, Hasher};
 pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::{Part, PartPages};
