@@ -76,13 +76,10 @@ impl Shape {
     /// The slot (by its offset in the page) for which `is_key` says so, among those that may hold the hash.
     #[inline(always)] // So that sizes which the caller knows at compile time stay known.
     pub fn find(&self, page: &[u8], hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Option<usize> {
-        let tags = u64::from(tag(hash)) * ONES;
         let mut group = self.home(hash);
         for _ in 0..self.groups {
             let word = word_at(page, group);
-            let differ = word ^ tags;
-            // Bytes that are zero; above one that is, a byte of 1 may look so too, and the key will tell.
-            let mut hits = differ.wrapping_sub(ONES) & !differ & HIGHS;
+            let mut hits = hits(word, hash);
             while hits != 0 {
                 let slot = self.slot(group, hits.trailing_zeros() / 8);
                 if is_key(slot) {
@@ -96,6 +93,13 @@ impl Shape {
             group = self.following(group);
         }
         None
+    }
+
+    /// The first slot of the group at `home` that may hold the hash.
+    #[inline(always)]
+    pub fn first_at(&self, page: &[u8], home: usize, hash: u64) -> Option<usize> {
+        let hits = hits(word_at(page, home), hash);
+        (hits != 0).then(|| self.slot(home, hits.trailing_zeros() / 8))
     }
 
     /// Takes a free slot for a hash. The page has one: it holds fewer entries than [`Shape::limit`].
@@ -146,6 +150,14 @@ impl Shape {
             (0..LANES as u32).filter(move |lane| word >> (8 * lane) & 0x80 != 0).map(move |lane| self.slot(group, lane))
         })
     }
+}
+
+/// The highest bits of the bytes of a group's word that are the tag of a hash; above one that is, a byte that differs in the
+/// lowest bit may look so too, and the key will tell.
+#[inline(always)]
+fn hits(word: u64, hash: u64) -> u64 {
+    let differ = word ^ u64::from(tag(hash)) * ONES;
+    differ.wrapping_sub(ONES) & !differ & HIGHS
 }
 
 #[inline]

@@ -40,6 +40,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod window;
 
 pub use crate::error::StateError;
 pub use hash::{HASH_NAME, Hasher};
@@ -48,3 +49,4 @@ pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};
 pub use table::Table;
 pub use value::Value;
+pub use window::{Drained, Window};
