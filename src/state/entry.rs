@@ -76,20 +76,16 @@ impl Found {
 /// The entry of a key that lies in its page, if it is in this one.
 #[inline(always)]
 pub(super) fn find_short(page: &[u8], hash: u64, key: &[u8]) -> Option<Found> {
-    let mut found = None;
-    let is_key = |slot| {
+    let mut search = Layout::Heap.shape_of(page).search(page, hash);
+    loop {
+        let slot = search.next(page)?;
         let at = usize::from(u16_at(page, slot));
         let sizes = Sizes::load(page, at);
-        let is_key = sizes.key == key.len()
-            && sizes.flags & KEY_LONG == 0
-            && are_equal(&page[at + ENTRY_BYTES..][..sizes.key], key);
-        if is_key {
-            found = Some(Found { slot, at, sizes });
+        let may_be = sizes.key == key.len() && sizes.flags & KEY_LONG == 0;
+        if may_be && are_equal(&page[at + ENTRY_BYTES..][..sizes.key], key) {
+            return Some(Found { slot, at, sizes });
         }
-        is_key
-    };
-    Layout::Heap.shape_of(page).find(page, hash, is_key);
-    found
+    }
 }
 
 /// Whether two byte strings of the same length are equal: without a call if they are as short as words are.
