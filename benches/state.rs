@@ -10,8 +10,8 @@ mod state_support;
 
 use snapring::page::Pool;
 use snapring::record::Record;
-use snapring::state::{Hasher, StateError, Table, range_of};
-use state_support::{Batches, Map, Times, cpu_ns, median, numbers, spelled, zipf};
+use snapring::state::{Hasher, StateError, Table, Window, range_of};
+use state_support::{Batches, Map, Times, numbers, spelled, zipf};
 use std::hash::Hash;
 use std::hint::black_box;
 
@@ -54,17 +54,22 @@ impl<K: Clone + Eq + Hash> Side<K> for Map<K> {
 /// A table and what goes through its windows.
 struct Ours<K> {
     table: Table<K, u64>,
-    window: Vec<(u64, K, ())>,
+    hasher: Hasher,
+    window: Window<((), ())>,
 }
 
 impl<K: Record + Clone> Ours<K> {
     fn new(pool: &Pool) -> Self {
-        let table = Table::new(pool, Hasher::default(), range_of(0, 1)).expect("the pool is large enough");
-        Self { table, window: Vec::with_capacity(WINDOW) }
+        let hasher = Hasher::default();
+        let table = Table::new(pool, hasher, range_of(0, 1)).expect("the pool is large enough");
+        Self { table, hasher, window: Window::with_capacity(WINDOW) }
     }
 
     fn fill(&mut self, keys: &[K]) {
-        self.window.extend(keys.iter().map(|key| (self.table.hash(key), key.clone(), ())));
+        for key in keys {
+            let hash = self.window.key(&self.hasher, key);
+            self.window.push(hash, ((), ()));
+        }
         self.table.prefetch_all(&self.window);
     }
 }
@@ -76,11 +81,11 @@ impl<K: Record + Clone> Side<K> for Ours<K> {
     fn update(&mut self, keys: &[K]) {
         for keys in keys.chunks(WINDOW) {
             self.fill(keys);
-            let each = |_, count| {
+            let each = |(), count| {
                 black_box(count);
                 Ok::<_, StateError>(())
             };
-            let records = self.window.drain(..);
+            let records = self.window.drain();
             let result = self.table.update_batch(records, |()| 1, |count, ()| *count += 1, |&count| count, each);
             result.expect("the pool is large enough");
         }
@@ -88,8 +93,8 @@ impl<K: Record + Clone> Side<K> for Ours<K> {
     fn remove(&mut self, keys: &[K]) {
         for keys in keys.chunks(WINDOW) {
             self.fill(keys);
-            for (hash, key, ()) in self.window.drain(..) {
-                black_box(self.table.remove(hash, &key).expect("the pool is large enough"));
+            for (key, (hash, ..)) in keys.iter().zip(self.window.drain()) {
+                black_box(self.table.remove(hash, key).expect("the pool is large enough"));
             }
         }
     }
