@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash> Side<K> for Map<K> {
 struct Ours<K> {
     table: Table<K, u64>,
     hasher: Hasher,
-    window: Window<((), ())>,
+    window: Window<K, ((), ())>,
 }
 
 impl<K: Record + Clone> Ours<K> {

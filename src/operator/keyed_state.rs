@@ -50,9 +50,9 @@ impl<K: Record, V: Record> KeyedState<K, V> {
     #[inline]
     pub fn fill<'a, T, R>(
         &mut self,
-        window: &'a mut Window<R>,
+        window: &'a mut Window<K, R>,
         records: &mut Records<'_, T>,
-        enter: impl Fn(&mut Window<R>, &Hasher, T),
+        enter: impl Fn(&mut Window<K, R>, &Hasher, T),
     ) -> Taken<Drained<'a, R>> {
         records.take(WINDOW).for_each(|record| enter(window, &self.open.hasher, record));
         self.table.prefetch_all(window);

@@ -18,7 +18,7 @@ pub(crate) struct Process<B, O: Operator> {
     operator: Arc<O>,
     state: KeyedState<O::Key, O::State>,
     /// Records on their way to the operator.
-    window: Window<O::In>,
+    window: Window<O::Key, O::In>,
 }
 
 impl<B, O: Operator> Process<B, O> {
@@ -40,7 +40,7 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
 
     fn batch(&mut self, records: &mut Records<'_, O::In>, out: &mut Out<O::Out>) -> Result<(), Failed> {
         let (operator, key) = (&*self.operator, &self.key);
-        let enter = |window: &mut Window<_>, hasher: &Hasher, record| {
+        let enter = |window: &mut Window<_, _>, hasher: &Hasher, record| {
             let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
             window.push(hash, record);
         };

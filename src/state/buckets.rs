@@ -4,6 +4,7 @@ use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::entry::{ENTRY_BYTES, Entry, Found, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
+use super::room::Scratch;
 use super::head::{HEAD_BYTES, Head, u16_at};
 use super::{HashRange, Hasher, StateError, long};
 use crate::page::{PageId, Pages};
@@ -122,8 +123,7 @@ pub(super) struct Buckets {
     pub len: u64,
     /// Buckets: what the directory points to.
     pub buckets: u64,
-    /// A page that is being taken apart.
-    pub copy: Vec<u8>,
+    pub scratch: Scratch,
 }
 
 impl Buckets {

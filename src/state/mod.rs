@@ -51,4 +51,4 @@ pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};
 pub use table::Table;
 pub use value::Value;
-pub use window::{Drained, Window};
+pub use window::{Ahead, Drained, Window};

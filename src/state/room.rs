@@ -5,9 +5,18 @@ use super::chain::{Chain, chain};
 use super::directory::{DEPTH_MAX, Directory};
 use super::entry::Entry;
 use super::groups::Shape;
-use super::head::{BUCKET, CHAINED, Head};
+use super::head::{BUCKET, CHAINED, Head, set_count};
 use super::{HashRange, StateError};
 use crate::page::PageId;
+
+/// Memory for taking a bucket apart.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// A copy of one of its pages.
+    page: Vec<u8>,
+    /// Hash and slot of what goes into either half.
+    halves: [Vec<(u64, usize)>; 2],
+}
 
 /// What the pages of a bucket hold.
 #[derive(Clone, Copy, Default)]
@@ -147,7 +156,11 @@ impl Buckets {
     /// Builds new buckets (one, or the halves) of the entries of an old one, and replaces it by them.
     fn rebuild(&mut self, old: &[PageId], regions: &[Region], groups: usize) -> Result<(), StateError> {
         let mut made = Vec::new();
-        if let Err(error) = self.refill(old, regions, groups, &mut made) {
+        let filled = match (self.layout, old) {
+            (Layout::Fixed { key_bytes, .. }, &[page]) => self.deal_slots(page, key_bytes, regions, groups, &mut made),
+            _ => self.refill(old, regions, groups, &mut made),
+        };
+        if let Err(error) = filled {
             made.into_iter().for_each(|id| self.pages.free(id));
             return Err(error);
         }
@@ -171,7 +184,7 @@ impl Buckets {
             made.push(self.new_page(BUCKET, region, groups)?);
         }
         let mut tails = made.clone();
-        let mut copy = std::mem::take(&mut self.copy);
+        let mut copy = std::mem::take(&mut self.scratch.page);
         for &id in old {
             copy.clear();
             copy.extend_from_slice(self.pages.read(id)?);
@@ -186,7 +199,37 @@ impl Buckets {
                 self.layout.add(self.pages.write(tails[half])?, hash, &entry);
             }
         }
-        self.copy = copy;
+        self.scratch.page = copy;
+        Ok(())
+    }
+    /// [`Buckets::refill`] for one page whose slots are keys and values: they are copied as they are, and fit.
+    fn deal_slots(
+        &mut self,
+        old: PageId,
+        key_bytes: usize,
+        regions: &[Region],
+        groups: usize,
+        made: &mut Vec<PageId>,
+    ) -> Result<(), StateError> {
+        let Scratch { page: mut copy, mut halves } = std::mem::take(&mut self.scratch);
+        copy.clear();
+        copy.extend_from_slice(self.pages.read(old)?);
+        let shape = self.layout.shape(groups);
+        for slot in shape.taken(&copy) {
+            let hash = self.hasher.hash_bytes(&copy[slot..slot + key_bytes]);
+            let half = usize::from(regions.len() > 1 && hash >> (64 - regions[0].depth) & 1 == 1);
+            halves[half].push((hash, slot));
+        }
+        for (&region, slots) in regions.iter().zip(&mut halves) {
+            made.push(self.new_page(BUCKET, region, groups)?);
+            let page = self.pages.write(made[made.len() - 1])?;
+            set_count(page, slots.len() as u32);
+            for (hash, slot) in slots.drain(..) {
+                let to = shape.claim(page, hash);
+                page[to..to + shape.slot_bytes].copy_from_slice(&copy[slot..slot + shape.slot_bytes]);
+            }
+        }
+        self.scratch = Scratch { page: copy, halves };
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! The keyed table with its types: what operators see. The ways that every record takes are short and monomorphic; all
 //! else is done by [`super::buckets`] on encoded bytes.
 
+mod fixed;
 mod heap;
 mod modify;
 
@@ -10,13 +11,10 @@ use super::entry::VALUE_LONG;
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
 use super::restore::Part;
-use super::{HashRange, Hasher, StateError, Window};
+use super::room::Scratch;
+use super::{Ahead, HashRange, Hasher, StateError, Window};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
-use std::cell::Cell;
-
-/// Tables up to this size are in the cache anyway: fetching ahead would only cost.
-const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
 
 /// What one task remembers by key. Every call takes the key's hash, by the [`Hasher`] that the table was made with.
 pub struct Table<K, V> {
@@ -67,7 +65,7 @@ impl<K: Record, V: Record> Table<K, V> {
             range,
             len: 0,
             buckets: 0,
-            copy: Vec::new(),
+            scratch: Scratch::default(),
         };
         Ok(Self {
             buckets: empty.restore(pool, K::WIDTH, V::WIDTH, parts)?,
@@ -107,34 +105,23 @@ impl<K: Record, V: Record> Table<K, V> {
         self.buckets.range
     }
 
+    /// Whether keys and values lie in slots: a slot may be too large for a page.
+    #[inline(always)]
+    fn is_fixed(&self) -> bool {
+        Self::IS_FIXED && self.groups > 0
+    }
+
     /// The hash of a key.
     #[inline]
     pub fn hash(&mut self, key: &K) -> u64 {
         self.buckets.hasher.hash(key, &mut self.key)
     }
 
-    /// The shape of all pages, its slot size known to the compiler.
-    #[inline]
-    fn shape(&self) -> Shape {
-        Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
-    }
-
-    /// Asks the processor to fetch where a key of this hash is or will be.
-    #[inline]
-    fn prefetch(&self, hash: u64) {
-        let bucket = self.buckets.directory.bucket_of(hash);
-        let at = self.shape().home(hash);
-        self.buckets.pages.prefetch(bucket, at);
-        self.buckets.pages.prefetch(bucket, at + 64);
-    }
-
     /// Asks the processor to fetch where the keys of a window are or will be, if the table is large.
     #[inline]
-    pub fn prefetch_all<T>(&self, window: &Window<T>) {
-        if self.groups == 0 {
+    pub fn prefetch_all<T>(&self, window: &Window<K, T>) {
+        if !self.is_fixed() {
             self.prefetch_heap(window.hashes());
-        } else if self.bytes() > PREFETCH_ABOVE_BYTES {
-            window.hashes().for_each(|hash| self.prefetch(hash));
         }
     }
 
@@ -146,14 +133,19 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// The hash is outside of the task's range. (If `f` panics, the table has not changed.)
     #[inline]
-    pub fn update<R>(
+    pub fn update<R, F: FnOnce(&mut V) -> R>(
         &mut self,
         hash: u64,
         key: &K,
         init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        f: F,
     ) -> Result<R, StateError> {
-        self.with_encoded(key, |table, key| table.update_encoded(hash, key, init, f))
+        let first = |f: F| {
+            let mut value = init();
+            let result = f(&mut value);
+            (value, result)
+        };
+        self.with_encoded(key, |table, key| table.upsert(hash, key, f, first, |value, f| f(value)))
     }
 
     /// Runs `f` with the encoding of a key, which is on the stack if it is small and of a fixed layout.
@@ -172,57 +164,43 @@ impl<K: Record, V: Record> Table<K, V> {
         result
     }
 
+    /// The one way behind all that change a value: the first record of a key makes it, `next` changes one that is there.
     #[inline(always)]
-    fn update_encoded<R>(
+    fn upsert<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
-        if Self::IS_FIXED && self.groups > 0 {
-            self.update_fixed(hash, key, init, f)
+        if self.is_fixed() {
+            self.upsert_fixed(hash, key, record, first, next)
         } else {
-            self.update_heap(hash, key, init, f)
+            self.upsert_heap(hash, key, record, first, next)
         }
     }
 
-    #[inline(always)] // Else the compiler does not know how long `key` is, and calls memcmp.
-    fn update_fixed<R>(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
-    ) -> Result<R, StateError> {
-        let shape = self.shape();
-        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
-        if let Some(slot) = shape.find(page, hash, |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES])
-        {
-            let at = slot + Self::KEY_BYTES;
-            return change(&mut page[at..at + Self::VALUE_BYTES], f);
-        }
-        self.update_elsewhere(hash, key, init, f)
-    }
-
-    /// The long way: further pages of a chain, long keys and values; and keys of a fixed layout that are absent.
+    /// The long way: further pages of a chain, long keys and values.
     #[inline(never)]
-    fn update_elsewhere<R>(
+    fn upsert_elsewhere<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
         let place = self.buckets.locate(hash, key)?;
-        let mut value = match place {
+        let (value, result) = match place {
             Some(place) => {
                 self.buckets.read_value(place, &mut self.value)?;
-                decode(&mut self.kept, &mut self.value.as_slice())?
+                let mut value = decode(&mut self.kept, &mut self.value.as_slice())?;
+                let result = next(&mut value, record);
+                (value, result)
             }
-            None => init(),
+            None => first(record),
         };
-        let result = f(&mut value);
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);
@@ -242,22 +220,26 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, &'a [u8], (T, A))>,
+        records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(A, R) -> Result<(), E>,
     ) -> Result<(), E> {
+        let first = |record| {
+            let value = first(record);
+            let result = seen(&value);
+            (value, result)
+        };
+        let next = |value: &mut V, record| {
+            next(value, record);
+            seen(value)
+        };
+        if self.is_fixed() {
+            return self.upsert_all_fixed(records, first, next, each);
+        }
         for (hash, key, (record, along)) in records {
-            // Either `first` takes the record or, if there is a value, `next`.
-            let record = Cell::new(Some(record));
-            let init = || first(record.take().expect("called once, and first"));
-            let result = self.update_encoded(hash, key, init, |value| {
-                if let Some(record) = record.take() {
-                    next(value, record);
-                }
-                seen(value)
-            })?;
+            let result = self.upsert_heap(hash, key, record, first, next)?;
             each(along, result)?;
         }
         Ok(())
@@ -271,16 +253,11 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn insert(&mut self, hash: u64, key: &K, value: V) -> Result<bool, StateError> {
-        let before = self.len();
-        // Either `init` takes the value, or there is one and `f` replaces it.
-        let value = Cell::new(Some(value));
-        let init = || value.take().expect("called once, and first");
-        self.update(hash, key, init, |place| {
-            if let Some(value) = value.take() {
-                *place = value;
-            }
-        })?;
-        Ok(self.len() == before)
+        let next = |place: &mut V, value| {
+            *place = value;
+            true
+        };
+        self.with_encoded(key, |table, key| table.upsert(hash, key, value, |value| (value, false), next))
     }
 
     /// The value of a key.

@@ -53,34 +53,35 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    /// [`Table::update`] for an encoded key.
+    /// [`Table::upsert`] in the heap's layout.
     #[inline]
-    pub(super) fn update_heap<R>(
+    pub(super) fn upsert_heap<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
         if key.len() > self.buckets.key_bytes_max() {
-            return self.update_elsewhere(hash, key, init, f);
+            return self.upsert_elsewhere(hash, key, record, first, next);
         }
         let bucket = self.buckets.directory.bucket_of(hash);
         let page = self.buckets.pages.write(bucket)?;
         let Some(found) = find_short(page, hash, key) else {
             return match next_of(page) {
-                Some(_) => self.update_elsewhere(hash, key, init, f),
-                None => self.add_new(hash, key, init, f),
+                Some(_) => self.upsert_elsewhere(hash, key, record, first, next),
+                None => self.add_new(hash, key, first(record)),
             };
         };
         if found.sizes.flags & VALUE_LONG != 0 {
-            return self.update_elsewhere(hash, key, init, f);
+            return self.upsert_elsewhere(hash, key, record, first, next);
         }
         if V::WIDTH == Some(found.sizes.value) {
-            return change(&mut page[found.value_at()..][..Self::VALUE_BYTES], f);
+            return change(&mut page[found.value_at()..][..Self::VALUE_BYTES], |value| next(value, record));
         }
         let mut value = decode(&mut self.kept, &mut found.value(page))?;
-        let result = f(&mut value);
+        let result = next(&mut value, record);
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);
@@ -92,17 +93,9 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// [`Table::update`] for a key that is known to be absent.
+    /// Adds a key that is known to be absent.
     #[inline(never)]
-    fn add_new<R>(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
-    ) -> Result<R, StateError> {
-        let mut value = init();
-        let result = f(&mut value);
+    fn add_new<R>(&mut self, hash: u64, key: &[u8], (value, result): (V, R)) -> Result<R, StateError> {
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);
