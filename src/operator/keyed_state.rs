@@ -53,7 +53,7 @@ impl<K: Record, V: Record> KeyedState<K, V> {
         window: &'a mut Window<K, R>,
         records: &mut Records<'_, T>,
         enter: impl Fn(&mut Window<K, R>, &Hasher, T),
-    ) -> Taken<Drained<'a, R>> {
+    ) -> Taken<Drained<'a, K, R>> {
         records.take(WINDOW).for_each(|record| enter(window, &self.open.hasher, record));
         self.table.prefetch_all(window);
         Taken(window.drain())

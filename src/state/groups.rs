@@ -222,9 +222,12 @@ impl Iterator for Lanes {
 
     #[inline(always)]
     fn next(&mut self) -> Option<u32> {
-        let lane = (self.0 != 0).then(|| self.0.trailing_zeros() / 8);
-        self.0 &= self.0.wrapping_sub(1);
-        lane
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() / 8;
+        self.0 &= self.0 - 1;
+        Some(lane)
     }
 }
 

@@ -66,8 +66,8 @@ impl<K: Record, T> Window<K, T> {
 
     /// Takes them out in order: hash, encoding of the key, and record.
     #[inline]
-    pub fn drain(&mut self) -> Drained<'_, T> {
-        Drained { keys: &self.keys, start: 0, records: self.records.drain(..) }
+    pub fn drain(&mut self) -> Drained<'_, K, T> {
+        Drained { keys: &self.keys, start: 0, records: self.records.drain(..), of: PhantomData }
     }
 }
 
@@ -78,18 +78,22 @@ pub trait Ahead: Iterator {
 }
 
 /// What [`Window::drain`] takes out.
-pub struct Drained<'a, T> {
+pub struct Drained<'a, K, T> {
     keys: &'a [u8],
+    /// Where the next key begins.
     start: usize,
     records: Drain<'a, (u64, usize, T)>,
+    of: PhantomData<fn(&K)>,
 }
 
-impl<'a, T> Iterator for Drained<'a, T> {
+impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
     type Item = (u64, &'a [u8], T);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (hash, end, record) = self.records.next()?;
+        // The same, but the compiler knows how long the key is.
+        let end = K::WIDTH.map_or(end, |width| self.start + width);
         let key = &self.keys[self.start..end];
         self.start = end;
         Some((hash, key, record))
@@ -101,12 +105,12 @@ impl<'a, T> Iterator for Drained<'a, T> {
     }
 }
 
-impl<T> Ahead for Drained<'_, T> {
+impl<K: Record, T> Ahead for Drained<'_, K, T> {
     #[inline]
     fn hash_ahead(&self, records: usize) -> Option<u64> {
         self.records.as_slice().get(records).map(|&(hash, ..)| hash)
     }
 }
 
-impl<T> ExactSizeIterator for Drained<'_, T> {}
-impl<T> FusedIterator for Drained<'_, T> {}
+impl<K: Record, T> ExactSizeIterator for Drained<'_, K, T> {}
+impl<K: Record, T> FusedIterator for Drained<'_, K, T> {}

@@ -50,8 +50,8 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline(always)]
     fn find_fixed(page: &[u8], groups: usize, hash: u64, key: &K::Mirror) -> Option<(u32, u32)> {
         let shape = Shape { groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES };
-        let mut group = shape.wanted(hash);
-        for _ in 0..groups {
+        let (mut group, mut passed) = (shape.wanted(hash), 0);
+        loop {
             let at = HEAD_BYTES + group as usize * Self::STRIDE;
             let (word, rest) = page[at..at + Self::STRIDE].split_at(WORD_BYTES);
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
@@ -61,12 +61,12 @@ impl<K: Record, V: Record> Table<K, V> {
                     return Some((group, lane));
                 }
             }
-            if is_last(word) {
+            passed += 1;
+            if is_last(word) || passed == groups {
                 return None;
             }
             group = if group as usize + 1 == groups { 0 } else { group + 1 };
         }
-        None
     }
 
     /// The slot that `find_fixed` has found.
@@ -87,10 +87,12 @@ impl<K: Record, V: Record> Table<K, V> {
         next: impl Fn(&mut V, T) -> R + Copy,
         mut each: impl FnMut(A, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        let ahead = if self.bytes() > PREFETCH_ABOVE_BYTES { AHEAD } else { usize::MAX };
-        (0..ahead).map_while(|records_ahead| records.hash_ahead(records_ahead)).for_each(|hash| self.prefetch_fixed(hash));
+        let is_large = self.bytes() > PREFETCH_ABOVE_BYTES;
+        if is_large {
+            (0..AHEAD).map_while(|others| records.hash_ahead(others)).for_each(|hash| self.prefetch_fixed(hash));
+        }
         while let Some((hash, key, (record, along))) = records.next() {
-            if let Some(hash) = records.hash_ahead(ahead) {
+            if is_large && let Some(hash) = records.hash_ahead(AHEAD) {
                 self.prefetch_fixed(hash);
             }
             let result = self.upsert_fixed(hash, key, record, first, next)?;
