@@ -41,6 +41,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod window;
 
 pub use crate::error::StateError;
 pub use frozen::FrozenTable;
@@ -50,3 +51,4 @@ pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};
 pub use table::Table;
 pub use value::Value;
+pub use window::{Drained, Window};
