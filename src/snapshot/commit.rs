@@ -63,6 +63,8 @@ const RUN_BYTES_MAX: u64 = 16 << 20;
 /// What a generation is told about a commit.
 pub(super) struct Way<'a> {
     pub keep: u32,
+    /// Whether an epoch must stay though its time is over.
+    pub is_held: &'a dyn Fn(u64) -> bool,
     pub durability: Durability,
     pub sums: &'a Sums,
     /// Where the pages are that the checkpoint builds on, if they are not in this generation: they are copied.
@@ -84,8 +86,10 @@ impl Generation {
             let (path, epoch) = (self.path.clone(), checkpoint.epoch);
             Stop::Declined(StoreError::Refused { path, epoch, reason })
         })?;
-        let grown_bytes = self.reserve(checkpoint, &changes, way)?;
-        let (layout, next) = self.lay_out(checkpoint, changes, way);
+        let table = self.next_table(way);
+        self.hold(&table, way);
+        let grown_bytes = self.reserve(checkpoint, &changes, table.len() + 1)?;
+        let (layout, next) = self.lay_out(checkpoint, changes, table, way);
         let mut stats = self.write(&layout, &next, way)?;
         stats.grown_bytes = grown_bytes;
         self.account(layout.dead, next);
@@ -157,14 +161,14 @@ impl Generation {
     }
 
     /// Sees to it that there is space for all that the checkpoint may need. Gives back by how much the file grew.
-    fn reserve(&mut self, checkpoint: &Checkpoint, changes: &[Change<'_>], way: &Way<'_>) -> Result<u64, Stop> {
+    fn reserve(&mut self, checkpoint: &Checkpoint, changes: &[Change<'_>], epochs: usize) -> Result<u64, Stop> {
         let pages: usize = changes.iter().map(|change| change.pages.changed.len() + change.copied.len()).sum();
         let fresh = PageMap::new(self.geometry().map_nodes());
         let maps: u64 = changes
             .iter()
             .map(|change| self.old_map(change).unwrap_or(&fresh).nodes_touched(&change.ids, change.pages.count))
             .sum();
-        let table = (self.table.len() + 1).min(way.keep as usize) * size_of::<TableEntry>();
+        let table = epochs * size_of::<TableEntry>();
         let nodes = maps + blob_blocks(encoded_len(checkpoint)) + blob_blocks(table);
         let lacking = self.space.lacking_frames(pages as u64, nodes);
         if lacking == 0 {
@@ -199,7 +203,13 @@ impl Generation {
     }
 
     /// Gives everything its place. From here on the store in memory is that of the new epoch.
-    fn lay_out<'a>(&mut self, checkpoint: &Checkpoint, changes: Vec<Change<'a>>, way: &Way<'_>) -> (Layout<'a>, Next) {
+    fn lay_out<'a>(
+        &mut self,
+        checkpoint: &Checkpoint,
+        changes: Vec<Change<'a>>,
+        mut table: Vec<TableEntry>,
+        way: &Way<'_>,
+    ) -> (Layout<'a>, Next) {
         let mut old = std::mem::replace(&mut self.base, Ok(Base::default())).unwrap_or_default();
         let pages: Vec<&[u8]> =
             changes.iter().flat_map(|change| &change.pages.changed).map(|(_, page)| &page[..]).collect();
@@ -222,7 +232,6 @@ impl Generation {
             checkpoint.entries.iter().map(|entry| entry.pages.as_ref().and_then(|_| refs.next())).collect();
         let (record, blocks) = self.blob(&encode(checkpoint, &maps), &mut layout);
         base.record = blocks;
-        let mut table = self.table.clone();
         table.push(TableEntry {
             epoch: checkpoint.epoch.into(),
             record,
@@ -230,7 +239,6 @@ impl Generation {
             entries: (checkpoint.entries.len() as u32).into(),
             reserved: 0.into(),
         });
-        table.drain(..table.len().saturating_sub(way.keep as usize));
         let (table_ref, table_blocks) = self.blob(table.as_bytes(), &mut layout);
         self.base = Ok(base);
         let (segments, epochs) = (self.geometry().segments, table.len() as u32);
@@ -353,10 +361,7 @@ impl Generation {
             Some(newest) => self.dying.entry(newest).or_default().append(dead),
             None => self.space.release(&dead),
         }
-        let oldest = next.table.first().map_or(0, |entry| entry.epoch.get());
-        let kept = self.dying.split_off(&oldest);
-        let expired = std::mem::replace(&mut self.dying, kept);
-        expired.values().for_each(|blocks| self.space.release(blocks));
+        self.expire(&next.table);
         let nodes = std::mem::replace(&mut self.table_blocks, next.table_blocks);
         self.space.release(&Blocks { pages: Vec::new(), nodes });
         self.table = next.table;

@@ -26,6 +26,10 @@ pub(super) struct Generation {
     /// `Err`: the epoch is damaged, and only full snapshots can follow.
     pub base: Result<Base, String>,
     pub dying: BTreeMap<u64, Blocks>,
+    /// What is taken, what dies and what to build on have been found in the file (rule 7). Until then all is taken.
+    pub is_known: bool,
+    /// What epochs reach that are kept beyond their time.
+    pub held: BTreeMap<u64, Space>,
 }
 
 impl Generation {
@@ -59,12 +63,11 @@ impl Generation {
         Self::load(number, path.clone(), sink).map_err(|fault| fault.at(&path))
     }
 
-    /// The next checkpoint builds on the newest epoch, if there is one.
+    /// Reads head and epoch table, and no map: see [`Generation::build_on`].
     fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
         let head = read_head(&*sink)?;
         let forest = Forest { source: &*sink, geometry: head.geometry };
-        let (table, blocks) = read_table(forest, &head.meta)?;
-        let found = recover(&*sink, head.geometry, &table, blocks, head.meta.newest.get())?;
+        let (table, table_blocks) = read_table(forest, &head.meta)?;
         Ok(Self {
             number,
             path,
@@ -72,18 +75,20 @@ impl Generation {
             id: head.id,
             sequence: head.meta.sequence.get(),
             table,
-            table_blocks: found.table,
-            space: found.space,
-            base: found.base,
-            dying: found.dying,
+            table_blocks,
+            space: Space::all_taken(head.geometry),
+            base: Ok(Base::default()),
+            dying: BTreeMap::new(),
+            is_known: false,
+            held: BTreeMap::new(),
         })
     }
 
-    /// Lets the next checkpoint build on this epoch; 0: on none.
+    /// Finds out what is taken, and lets the next checkpoint build on this epoch; 0: on none.
     pub fn build_on(&mut self, epoch: u64) -> Result<(), StoreError> {
         let found = recover(&*self.sink, self.geometry(), &self.table, self.table_blocks.clone(), epoch);
         let found = found.map_err(|fault| fault.at(&self.path))?;
-        (self.space, self.base, self.dying) = (found.space, found.base, found.dying);
+        (self.space, self.base, self.dying, self.is_known) = (found.space, found.base, found.dying, true);
         Ok(())
     }
 
@@ -91,6 +96,12 @@ impl Generation {
     pub fn recount(&self) -> Result<Space, StoreError> {
         let newest = self.newest().unwrap_or(0);
         let found = recover(&*self.sink, self.geometry(), &self.table, self.table_blocks.clone(), newest);
+        Ok(found.map_err(|fault| fault.at(&self.path))?.space)
+    }
+
+    /// Everything that an epoch of this file reaches, as far as it can be read.
+    pub fn reach(&self, entry: &TableEntry) -> Result<Space, StoreError> {
+        let found = recover(&*self.sink, self.geometry(), &[*entry], Vec::new(), entry.epoch.get());
         Ok(found.map_err(|fault| fault.at(&self.path))?.space)
     }
 

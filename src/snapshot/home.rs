@@ -1,6 +1,7 @@
 //! Where the files of a store are, one for each generation: a folder, or a simulated disk. It must not know what is in
 //! them.
 
+use super::pin::Hold;
 use super::sink::{ReadAt, Sink};
 use std::io;
 use std::path::PathBuf;
@@ -62,4 +63,7 @@ pub trait Home: Generations {
     /// # Errors
     /// It is not, and what to do about it; or the system refused.
     fn check(&self, generation: u32) -> io::Result<()>;
+
+    /// Keeps everybody else from writing here, also when this is gone.
+    fn hold(&self) -> Hold;
 }

@@ -14,8 +14,11 @@
 //! 5. After a failed write or sync nothing is written to that file any more; the last durable epoch stands.
 //! 6. Opening writes nothing. It syncs once, because a process that was killed between the two syncs of rule 3 leaves
 //!    a meta in the page cache which the disk may not have yet, and the job is going to rely on it.
-//! 7. What is free is not in the file: it is what no kept epoch reaches, found at open by reading the maps.
+//! 7. What is free is not in the file: it is what no kept epoch reaches. It is found by reading the maps, ahead of the
+//!    first commit: opening reads none of them, and until they have been read nothing is taken.
 //! 8. Under `Durability::ProcessCrash` the order is the same without the syncs: the page cache outlives the process.
+//!
+//! (Pinned epochs outlive this: the rules are at the head of `pin`.)
 //!
 //! A store has one file, its *generation*, until one fails:
 //!
@@ -34,6 +37,7 @@ mod codec;
 mod commit;
 mod earlier;
 mod edge_part;
+mod expiry;
 mod fault;
 mod folder;
 mod format;
@@ -43,6 +47,7 @@ mod home;
 mod map;
 mod mapped;
 mod options;
+mod pin;
 mod pwrite;
 mod reader;
 mod recover;
@@ -67,6 +72,7 @@ pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
 pub use home::{Generations, Home};
 pub use options::{Durability, SinkKind, StoreOptions};
+pub use pin::{Hold, Pin};
 pub use reader::{EpochReport, Reader};
 pub use restored::{Restored, RestoredEntry};
 pub use sink::{ReadAt, Sink};

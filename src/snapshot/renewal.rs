@@ -6,6 +6,7 @@ use super::commit::{CommitStats, Elsewhere, Way};
 use super::fault::{Fault, Stop, io};
 use super::format::{MapRef, Superblock};
 use super::generation::Generation;
+use super::options::StoreOptions;
 use super::store::Store;
 use super::tree::Forest;
 use super::{Checkpoint, Entry};
@@ -30,12 +31,15 @@ impl Store {
             self.renew()?;
         }
         self.look().map_err(|error| self.fail(error))?;
+        // What lies where cannot be read, and may never be again: better a new file than no checkpoint.
+        self.prepare().map_err(|error| self.fail(error))?;
         let origin = self.origin.as_ref().map(|origin| {
             let file = &self.earlier[origin.at];
             let forest = Forest { source: &*file.source, geometry: file.geometry };
             Elsewhere { path: &file.path, forest, maps: &origin.maps }
         });
-        let way = Way { keep: self.options.keep, durability: self.options.durability, sums: &self.sums, origin };
+        let StoreOptions { keep, durability, .. } = self.options;
+        let way = Way { keep, is_held: &|epoch| self.pins.holds(epoch), durability, sums: &self.sums, origin };
         // Until the contrary is known: a panic on the way is a failure as well.
         self.failed = true;
         match self.current.commit(checkpoint, &way) {

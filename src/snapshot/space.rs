@@ -18,6 +18,13 @@ impl Blocks {
         self.pages.append(&mut other.pages);
         self.nodes.append(&mut other.nodes);
     }
+
+    /// Takes out those that are taken in `space`.
+    pub fn held_by(&mut self, space: &Space) -> Self {
+        let pages = self.pages.extract_if(.., |block| space.holds(*block)).collect();
+        let nodes = self.nodes.extract_if(.., |block| space.holds(*block)).collect();
+        Self { pages, nodes }
+    }
 }
 
 /// What claiming a block found.
@@ -59,6 +66,14 @@ impl Space {
             free_nodes: 0,
         };
         space.grow(geometry.segments);
+        space
+    }
+
+    /// No block free.
+    pub fn all_taken(geometry: Geometry) -> Self {
+        let mut space = Self::new(Geometry { segments: 0, ..geometry });
+        space.geometry = geometry;
+        space.taken.resize((geometry.frames() as usize).div_ceil(64), !0);
         space
     }
 
@@ -179,6 +194,13 @@ impl Space {
             (0..per_page).filter(move |within| mask & 1 << within != 0).map(move |within| self.block_of(frame) + within)
         });
         blocks.collect()
+    }
+
+    /// Whether a block is taken; none is that lies beyond the segments that there were.
+    pub fn holds(&self, block: u32) -> bool {
+        let frame = self.frame_of(block);
+        let mask = self.split.get(&frame).copied().unwrap_or(!0);
+        frame < self.geometry.frames() && self.is_taken(frame) && mask & 1 << self.within(block) != 0
     }
 
     /// The same blocks are taken for the same uses.
