@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A generation that is read only: a later one has taken its place.
 pub(super) struct Earlier {
+    pub number: u32,
     pub path: PathBuf,
     pub source: Box<dyn ReadAt>,
     pub geometry: Geometry,
@@ -36,7 +37,7 @@ impl Earlier {
 impl From<Generation> for Earlier {
     fn from(was: Generation) -> Self {
         let geometry = was.geometry();
-        Self { path: was.path, source: was.sink, geometry, table: was.table }
+        Self { number: was.number, path: was.path, source: was.sink, geometry, table: was.table }
     }
 }
 
@@ -83,7 +84,7 @@ fn read_one(home: &dyn Generations, number: u32, id: [u8; 16], limit: &mut u64) 
     let (mut table, _) = read_table(Forest { source: &*source, geometry: head.geometry }, &head.meta).map_err(at)?;
     table.retain(|entry| entry.epoch.get() <= *limit);
     *limit = head.follows.min(*limit);
-    Ok(Earlier { path: path.clone(), source, geometry: head.geometry, table })
+    Ok(Earlier { number, path: path.clone(), source, geometry: head.geometry, table })
 }
 
 /// The epoch, in the newest file that has it.

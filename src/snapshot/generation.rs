@@ -19,6 +19,8 @@ pub(super) struct Generation {
     pub path: PathBuf,
     pub sink: Box<dyn Sink>,
     pub id: [u8; 16],
+    /// Epochs of earlier generations count up to this one.
+    pub follows: u64,
     pub sequence: u64,
     pub table: Vec<TableEntry>,
     pub table_blocks: Vec<u32>,
@@ -26,6 +28,8 @@ pub(super) struct Generation {
     /// `Err`: the epoch is damaged, and only full snapshots can follow.
     pub base: Result<Base, String>,
     pub dying: BTreeMap<u64, Blocks>,
+    /// There was no room to spare (rule 13).
+    pub is_tight: bool,
 }
 
 impl Generation {
@@ -60,7 +64,7 @@ impl Generation {
     }
 
     /// The next checkpoint builds on the newest epoch, if there is one.
-    fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
+    pub fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
         let head = read_head(&*sink)?;
         let forest = Forest { source: &*sink, geometry: head.geometry };
         let (table, blocks) = read_table(forest, &head.meta)?;
@@ -70,12 +74,14 @@ impl Generation {
             path,
             sink,
             id: head.id,
+            follows: head.follows,
             sequence: head.meta.sequence.get(),
             table,
             table_blocks: found.table,
             space: found.space,
             base: found.base,
             dying: found.dying,
+            is_tight: false,
         })
     }
 

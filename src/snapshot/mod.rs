@@ -28,10 +28,18 @@
 //!     builds on, each against its checksum. Where they cannot be read, the checkpoint must bring all pages.
 //! 12. Earlier generations stay until the new one holds `keep` epochs by itself: a disk that failed once may do so
 //!     again, and then none of the epochs to go back to would be elsewhere.
+//!
+//! Room for what is written:
+//!
+//! 13. The file is about twice as long as what is in use, if the disk has the room. Blocks are taken from where the last
+//!     ones were on, round the end, and become free at random; so with half of them free most are, by the time their turn
+//!     comes again, and what is written goes to long runs. In a file that is nearly full free pages lie alone, and writing
+//!     them takes a disk several times as long as the same bytes in one run.
 
 mod channels;
 mod codec;
 mod commit;
+mod dense;
 mod earlier;
 mod edge_part;
 mod fault;
@@ -39,10 +47,13 @@ mod folder;
 mod format;
 mod generation;
 mod head;
+mod held;
 mod home;
+mod layout;
 mod map;
 mod mapped;
 mod options;
+mod prune;
 mod pwrite;
 mod reader;
 mod recover;
@@ -59,15 +70,18 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod writing;
 
 pub use channels::{ChannelPart, REST, Side};
 pub use commit::CommitStats;
 pub use edge_part::EdgePart;
 pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
+pub use held::Pinned;
 pub use home::{Generations, Home};
 pub use options::{Durability, SinkKind, StoreOptions};
-pub use reader::{EpochReport, Reader};
+pub use prune::{Compacted, Pruned};
+pub use reader::{EpochReport, Held, Reader};
 pub use restored::{Restored, RestoredEntry};
 pub use sink::{ReadAt, Sink};
 pub use store::{Audit, EpochInfo, Store};

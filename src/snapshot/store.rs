@@ -127,7 +127,7 @@ impl Store {
             origin: None,
             failed: false,
             unreadable: None,
-            sums: Sums::new(options.threads),
+            sums: Sums::new(options.writer_threads),
             options,
         };
         store.base_epoch = store.newest().unwrap_or(0);
@@ -294,7 +294,7 @@ impl Store {
         Ok(self.current.recount()?.blocks_taken())
     }
 
-    fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
+    pub(super) fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
         let is_it = |entry: &&TableEntry| entry.epoch.get() == epoch;
         let current = &self.current;
         if let Some(entry) = current.table.iter().find(is_it) {
