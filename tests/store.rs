@@ -72,7 +72,7 @@ fn random_histories_come_back_and_account_for_every_block() {
 fn an_unchanged_page_is_never_written_again() {
     let disk = SimDisk::new();
     // Enough bytes for the threads that make checksums.
-    let mut store = Store::open_on(Box::new(disk), StoreOptions { threads: 3, ..options() }).unwrap();
+    let mut store = Store::open_on(Box::new(disk), StoreOptions { writer_threads: 3, ..options() }).unwrap();
     let all: Vec<u32> = (0..2000).collect();
     let first = store.commit(&entry(1, &all, 2000, true)).unwrap();
     assert_eq!(first.pages_written, 2000);

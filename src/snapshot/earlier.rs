@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 /// A generation that is read only: a later one has taken its place.
 pub(super) struct Earlier {
+    pub number: u32,
     pub path: PathBuf,
     pub source: Arc<dyn ReadAt>,
     pub geometry: Geometry,
@@ -38,7 +39,7 @@ impl From<Generation> for Earlier {
     fn from(was: Generation) -> Self {
         let geometry = was.geometry();
         let source: Box<dyn ReadAt> = was.sink;
-        Self { path: was.path, source: source.into(), geometry, table: was.table }
+        Self { number: was.number, path: was.path, source: source.into(), geometry, table: was.table }
     }
 }
 
@@ -85,7 +86,7 @@ fn read_one(home: &dyn Generations, number: u32, id: [u8; 16], limit: &mut u64) 
     let (mut table, _) = read_table(Forest { source: &*source, geometry: head.geometry }, &head.meta).map_err(at)?;
     table.retain(|entry| entry.epoch.get() <= *limit);
     *limit = head.follows.min(*limit);
-    Ok(Earlier { path: path.clone(), source: source.into(), geometry: head.geometry, table })
+    Ok(Earlier { number, path: path.clone(), source: source.into(), geometry: head.geometry, table })
 }
 
 /// The epoch, in the newest file that has it.

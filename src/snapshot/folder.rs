@@ -4,6 +4,7 @@
 //! A new file is written under another name, synced, renamed, and its folder synced: a crash leaves no half-made
 //! generation, only a leftover that the next one of its number replaces. Folder and files are for their owner only.
 
+use super::held::{self, Claims, PINS_DIR, Pinned};
 use super::home::{Generations, Home};
 use super::mapped::MappedSink;
 use super::options::SinkKind;
@@ -59,6 +60,10 @@ impl Generations for Reading {
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
         Ok(Box::new(ReadFile(File::open(self.path(generation))?)))
     }
+
+    fn pin(&self, epoch: u64) -> Pinned {
+        held::pin(&self.0.join(PINS_DIR), epoch)
+    }
 }
 
 struct ReadFile(File);
@@ -73,7 +78,6 @@ impl ReadAt for ReadFile {
 }
 
 /// A folder that is ours to write to.
-#[derive(Debug)]
 pub(super) struct Folder {
     dir: Reading,
     kind: SinkKind,
@@ -81,6 +85,10 @@ pub(super) struct Folder {
     lock: Arc<Lock>,
     /// Which file the one that is written to is: device and number.
     written: Option<(u64, u64)>,
+    /// The same of one that is begun.
+    begun: Option<(u64, u64)>,
+    /// Epochs that are about to expire.
+    claims: Claims,
 }
 
 impl Folder {
@@ -91,15 +99,15 @@ impl Folder {
         let lock = lock(&dir.join(LOCK_FILE))?;
         // Once more: who held the lock before may have made a store meanwhile.
         refuse_strangers(dir)?;
-        Ok(Self { dir: Reading::new(dir), kind, lock: Arc::new(Lock(lock)), written: None })
+        let lock = Arc::new(Lock(lock));
+        Ok(Self { dir: Reading::new(dir), kind, lock, written: None, begun: None, claims: Claims::default() })
     }
 
     fn new_path(&self, generation: u32) -> PathBuf {
         self.dir.0.join(file_name(generation) + NEW_SUFFIX)
     }
 
-    fn sink(&mut self, file: File, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
-        self.written = Some(identity(&file.metadata()?));
+    fn sink(&self, file: File, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
         Ok(match self.kind {
             SinkKind::Pwrite => Box::new(PwriteSink::new(file)),
             SinkKind::Mapped => Box::new(MappedSink::new(file, len_bytes)?),
@@ -107,7 +115,6 @@ impl Folder {
     }
 }
 
-#[derive(Debug)]
 struct Lock(File);
 
 impl Drop for Lock {
@@ -132,11 +139,15 @@ impl Generations for Folder {
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
         self.dir.open(generation)
     }
+    fn pin(&self, epoch: u64) -> Pinned {
+        self.dir.pin(epoch)
+    }
 }
 
 impl Home for Folder {
     fn open_to_write(&mut self, generation: u32, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
         let file = OpenOptions::new().read(true).write(true).open(self.path(generation))?;
+        self.written = Some(identity(&file.metadata()?));
         self.sink(file, len_bytes)
     }
 
@@ -148,10 +159,12 @@ impl Home for Folder {
             _ => {}
         }
         let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&new)?;
+        self.begun = Some(identity(&file.metadata()?));
         self.sink(file, 0)
     }
 
     fn publish(&mut self, generation: u32) -> io::Result<()> {
+        self.written = self.begun.take();
         fs::rename(self.new_path(generation), self.path(generation))?;
         self.sync_names()
     }
@@ -184,6 +197,14 @@ impl Home for Folder {
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn claim(&mut self, epoch: u64) -> bool {
+        self.claims.claim(&self.dir.0.join(PINS_DIR), epoch)
+    }
+
+    fn let_go(&mut self) {
+        self.claims.let_go();
     }
 }
 
@@ -233,7 +254,7 @@ fn refuse_strangers(dir: &Path) -> Result<(), StoreError> {
             return Ok(());
         }
         let unfinished = name.strip_suffix(NEW_SUFFIX).is_some_and(|name| generation_of(name).is_some());
-        if name != LOCK_FILE && !unfinished {
+        if name != LOCK_FILE && name != PINS_DIR && !unfinished {
             strangers.push(name);
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Generation {
     pub path: PathBuf,
     pub sink: Box<dyn Sink>,
     pub id: [u8; 16],
+    /// Epochs of earlier generations count up to this one.
+    pub follows: u64,
     pub sequence: u64,
     pub table: Vec<TableEntry>,
     pub table_blocks: Vec<u32>,
@@ -26,10 +28,10 @@ pub(super) struct Generation {
     /// `Err`: the epoch is damaged, and only full snapshots can follow.
     pub base: Result<Base, String>,
     pub dying: BTreeMap<u64, Blocks>,
+    /// There was no room to spare (rule 13).
+    pub is_tight: bool,
     /// What is taken, what dies and what to build on have been found in the file (rule 7). Until then all is taken.
     pub is_known: bool,
-    /// What epochs reach that are kept beyond their time.
-    pub held: BTreeMap<u64, Space>,
 }
 
 impl Generation {
@@ -64,7 +66,7 @@ impl Generation {
     }
 
     /// Reads head and epoch table, and no map: see [`Generation::build_on`].
-    fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
+    pub fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
         let head = read_head(&*sink)?;
         let forest = Forest { source: &*sink, geometry: head.geometry };
         let (table, table_blocks) = read_table(forest, &head.meta)?;
@@ -73,14 +75,15 @@ impl Generation {
             path,
             sink,
             id: head.id,
+            follows: head.follows,
             sequence: head.meta.sequence.get(),
             table,
             table_blocks,
             space: Space::all_taken(head.geometry),
             base: Ok(Base::default()),
             dying: BTreeMap::new(),
+            is_tight: false,
             is_known: false,
-            held: BTreeMap::new(),
         })
     }
 
@@ -96,12 +99,6 @@ impl Generation {
     pub fn recount(&self) -> Result<Space, StoreError> {
         let newest = self.newest().unwrap_or(0);
         let found = recover(&*self.sink, self.geometry(), &self.table, self.table_blocks.clone(), newest);
-        Ok(found.map_err(|fault| fault.at(&self.path))?.space)
-    }
-
-    /// Everything that an epoch of this file reaches, as far as it can be read.
-    pub fn reach(&self, entry: &TableEntry) -> Result<Space, StoreError> {
-        let found = recover(&*self.sink, self.geometry(), &[*entry], Vec::new(), entry.epoch.get());
         Ok(found.map_err(|fault| fault.at(&self.path))?.space)
     }
 

@@ -1,6 +1,7 @@
 //! Where the files of a store are, one for each generation: a folder, or a simulated disk. It must not know what is in
 //! them.
 
+use super::held::Pinned;
 use super::pin::Hold;
 use super::sink::{ReadAt, Sink};
 use std::io;
@@ -22,6 +23,10 @@ pub trait Generations: Send + Sync {
     /// # Errors
     /// The system refused; `NotFound`: it has been removed meanwhile.
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>>;
+
+    /// Keeps the writer, be it another process, from letting this epoch expire. It may have done so before: whoever asks
+    /// looks again.
+    fn pin(&self, epoch: u64) -> Pinned;
 }
 
 /// The generations of a store, to be written; nobody else writes there while this lives.
@@ -66,4 +71,11 @@ pub trait Home: Generations {
 
     /// Keeps everybody else from writing here, also when this is gone.
     fn hold(&self) -> Hold;
+
+    /// Whether nobody else reads this epoch, so that it may expire; then nobody begins to until [`Home::let_go`]. Never
+    /// waits.
+    fn claim(&mut self, epoch: u64) -> bool;
+
+    /// The epochs that were claimed have expired, or have not.
+    fn let_go(&mut self);
 }

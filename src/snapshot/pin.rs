@@ -2,11 +2,11 @@
 //!
 //! 1. An epoch that is pinned stays in the epoch table, however many newer ones there are; so none of its blocks is used
 //!    again. When the last pin is gone it expires with the next commit.
-//! 2. What a later epoch superseded is passed on, when that expires, to the next older one that reaches it, and is free
-//!    only if there is none.
-//! 3. A pin keeps the store locked too: also when the job that had it open has ended, nobody else writes to it.
-//! 4. An epoch of an earlier generation needs no pin: that file is not written any more, and stays readable when it is
+//! 2. A pin keeps the store locked too: also when the job that had it open has ended, nobody else writes to it.
+//! 3. An epoch of an earlier generation needs no pin: that file is not written any more, and stays readable when it is
 //!    removed, for whoever has it open.
+//!
+//! Other processes hold on to epochs by the rules of `held`.
 
 use super::format::{Geometry, TableEntry};
 use super::sink::ReadAt;
@@ -59,7 +59,7 @@ pub struct Pin {
     pub(super) geometry: Geometry,
     pub(super) entry: TableEntry,
     pub(super) id: [u8; 16],
-    /// Rule 3.
+    /// Rule 2.
     _hold: Hold,
 }
 

@@ -19,10 +19,10 @@ impl Blocks {
         self.nodes.append(&mut other.nodes);
     }
 
-    /// Takes out those that are taken in `space`.
-    pub fn held_by(&mut self, space: &Space) -> Self {
-        let pages = self.pages.extract_if(.., |block| space.holds(*block)).collect();
-        let nodes = self.nodes.extract_if(.., |block| space.holds(*block)).collect();
+    /// Takes out those that are so.
+    pub fn split_off(&mut self, mut is_so: impl FnMut(u32) -> bool) -> Self {
+        let pages = self.pages.extract_if(.., |block| is_so(*block)).collect();
+        let nodes = self.nodes.extract_if(.., |block| is_so(*block)).collect();
         Self { pages, nodes }
     }
 }
@@ -50,6 +50,12 @@ pub(super) struct Space {
     /// Those of them that have room.
     with_room: BTreeSet<u32>,
     free_nodes: u32,
+    /// The epoch that takes blocks now.
+    epoch: u64,
+    /// By frame: the epoch that took it for a page; 0 if that is not known.
+    pages_born: Vec<u64>,
+    /// The same of nodes, where it is known.
+    nodes_born: HashMap<u32, u64>,
 }
 
 impl Space {
@@ -64,6 +70,9 @@ impl Space {
             split: HashMap::new(),
             with_room: BTreeSet::new(),
             free_nodes: 0,
+            epoch: 0,
+            pages_born: Vec::new(),
+            nodes_born: HashMap::new(),
         };
         space.grow(geometry.segments);
         space
@@ -74,6 +83,7 @@ impl Space {
         let mut space = Self::new(Geometry { segments: 0, ..geometry });
         space.geometry = geometry;
         space.taken.resize((geometry.frames() as usize).div_ceil(64), !0);
+        space.pages_born.resize(geometry.frames() as usize, 0);
         space
     }
 
@@ -88,7 +98,22 @@ impl Space {
         let after = self.geometry.frames();
         self.taken.resize((after as usize).div_ceil(64), !0);
         (before..after).for_each(|frame| self.taken[frame as usize / 64] &= !(1 << (frame % 64)));
+        self.pages_born.resize(after as usize, 0);
         self.free_frames += after - before;
+    }
+
+    /// What is taken from here on is this epoch's.
+    pub fn begin(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// No epoch below this one reaches the block, which is taken.
+    pub fn born(&self, block: u32) -> u64 {
+        let frame = self.frame_of(block);
+        match self.split.contains_key(&frame) {
+            true => self.nodes_born.get(&block).copied().unwrap_or(0),
+            false => self.pages_born[frame as usize],
+        }
     }
 
     /// How many frames are lacking for so many pages and nodes.
@@ -102,6 +127,7 @@ impl Space {
     pub fn take_page(&mut self) -> u32 {
         let frame = self.find_free().expect("space is reserved before a commit takes it");
         self.set(frame);
+        self.pages_born[frame as usize] = self.epoch;
         self.cursor = frame + 1;
         self.block_of(frame)
     }
@@ -117,6 +143,7 @@ impl Space {
         let within = self.split[&frame].trailing_ones();
         let block = self.block_of(frame) + within;
         self.set_node(frame, within);
+        self.nodes_born.insert(block, self.epoch);
         block
     }
 
@@ -137,6 +164,7 @@ impl Space {
         let mask = self.split.get_mut(&frame).expect("a free node was released");
         assert!(*mask & 1 << within != 0, "a free node was released");
         *mask &= !(1 << within);
+        self.nodes_born.remove(&block);
         self.free_nodes += 1;
         self.with_room.insert(frame);
         if *mask == 0 {
@@ -154,6 +182,7 @@ impl Space {
         let frame = self.frame_of(block);
         if !self.is_taken(frame) {
             self.set(frame);
+            self.pages_born[frame as usize] = 0;
             return Claim::Fresh;
         }
         // Looked up only here: when a store is opened nearly all claims are of free frames.
@@ -178,6 +207,11 @@ impl Space {
         Claim::Fresh
     }
 
+    /// Frames that are free.
+    pub fn free_frames(&self) -> u32 {
+        self.free_frames
+    }
+
     /// Frames that are free, hold a page, are split; nodes that are taken.
     pub fn counts(&self) -> (u32, u32, u32, u32) {
         let split = self.split.len() as u32;
@@ -194,13 +228,6 @@ impl Space {
             (0..per_page).filter(move |within| mask & 1 << within != 0).map(move |within| self.block_of(frame) + within)
         });
         blocks.collect()
-    }
-
-    /// Whether a block is taken; none is that lies beyond the segments that there were.
-    pub fn holds(&self, block: u32) -> bool {
-        let frame = self.frame_of(block);
-        let mask = self.split.get(&frame).copied().unwrap_or(!0);
-        frame < self.geometry.frames() && self.is_taken(frame) && mask & 1 << self.within(block) != 0
     }
 
     /// The same blocks are taken for the same uses.

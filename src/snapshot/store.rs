@@ -132,7 +132,7 @@ impl Store {
             origin: None,
             failed: false,
             unreadable: None,
-            sums: Sums::new(options.threads),
+            sums: Sums::new(options.writer_threads),
             pins: Pins::default(),
             options,
         })
@@ -292,7 +292,7 @@ impl Store {
         // As long as nothing is known, nothing may be taken.
         let (space, exact) = match current.is_known {
             true => (&current.space, found.same_as(&current.space)),
-            false => (&found, current.space.counts().0 == 0),
+            false => (&found, current.space.free_frames() == 0),
         };
         let (free, pages, split, nodes) = space.counts();
         Ok(Audit { frames: current.geometry().frames(), free, pages, split, nodes, exact })
@@ -304,7 +304,7 @@ impl Store {
         Ok(self.current.recount()?.blocks_taken())
     }
 
-    fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
+    pub(super) fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
         let is_it = |entry: &&TableEntry| entry.epoch.get() == epoch;
         let current = &self.current;
         if let Some(entry) = current.table.iter().find(is_it) {
@@ -323,8 +323,7 @@ impl Store {
     /// Where an epoch lies, for somebody who reads it beside the store.
     pub(super) fn shared(&self, epoch: u64) -> Result<(PathBuf, Arc<dyn ReadAt>, Geometry, TableEntry), StoreError> {
         let Found { path, forest, entry } = self.find(epoch)?;
-        let earlier = self.earlier.iter().find(|file| file.path == path);
-        let file = match earlier {
+        let file = match self.earlier.iter().find(|file| file.path == path) {
             Some(file) => file.source.clone(),
             None => self.current.sink.reader().map_err(io("open")).map_err(|fault| fault.at(path))?,
         };
