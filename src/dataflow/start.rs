@@ -214,8 +214,17 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
 }
 
 fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreError> {
-    let Checkpoints { keep, durability, sink, .. } = *checkpoints;
-    Store::open(folder, StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
+    let Checkpoints { keep, durability, sink, writer_threads, writer_bytes_per_s, .. } = *checkpoints;
+    let options = StoreOptions {
+        keep,
+        durability,
+        sink,
+        page_bytes: PAGE_BYTES,
+        writer_threads,
+        bandwidth_bytes_per_s: writer_bytes_per_s,
+        ..StoreOptions::default()
+    };
+    Store::open(folder, options)
 }
 
 /// Is it this job's, and does every state find its operator?
