@@ -3,7 +3,7 @@
 
 use super::codec::{encode_record, place};
 use super::earlier::Found;
-use super::fault::{Fault, io, is_full};
+use super::fault::{Fault, is_full};
 use super::format::{BLOCK_BYTES, BlobRef, Geometry, MapRef, Meta, Nodes, Slot, Superblock, TableEntry, TaggedSlot};
 use super::head::{format, write_meta};
 use super::options::Durability;
