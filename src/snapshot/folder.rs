@@ -8,6 +8,7 @@ use super::held::{self, Claims, PINS_DIR, Pinned};
 use super::home::{Generations, Home};
 use super::mapped::MappedSink;
 use super::options::SinkKind;
+use super::pin::Hold;
 use super::pwrite::PwriteSink;
 use super::sink::{ReadAt, Sink};
 use crate::error::StoreError;
@@ -15,6 +16,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The first file of a store within its folder.
 pub const STORE_FILE: &str = "generation-1.snap";
@@ -79,8 +81,8 @@ impl ReadAt for ReadFile {
 pub(super) struct Folder {
     dir: Reading,
     kind: SinkKind,
-    /// Held until the store is dropped.
-    lock: File,
+    /// Held until the store and all pins are dropped.
+    lock: Arc<Lock>,
     /// Which file the one that is written to is: device and number.
     written: Option<(u64, u64)>,
     /// The same of one that is begun.
@@ -97,6 +99,7 @@ impl Folder {
         let lock = lock(&dir.join(LOCK_FILE))?;
         // Once more: who held the lock before may have made a store meanwhile.
         refuse_strangers(dir)?;
+        let lock = Arc::new(Lock(lock));
         Ok(Self { dir: Reading::new(dir), kind, lock, written: None, begun: None, claims: Claims::default() })
     }
 
@@ -112,11 +115,13 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+struct Lock(File);
+
+impl Drop for Lock {
     fn drop(&mut self) {
         // Closing alone would leave it to a child process that another thread is about to start: until it runs a program
         // of its own it has a copy. If this fails, closing is what is left.
-        let _ = self.lock.unlock();
+        let _ = self.0.unlock();
     }
 }
 
@@ -178,6 +183,10 @@ impl Home for Folder {
         Ok(())
     }
 
+    fn hold(&self) -> Hold {
+        self.lock.clone()
+    }
+
     fn check(&self, generation: u32) -> io::Result<()> {
         self.check_lock()?;
         match fs::metadata(self.path(generation)) {
@@ -203,7 +212,7 @@ impl Folder {
     /// What is at our place now may be another's.
     fn check_lock(&self) -> io::Result<()> {
         match fs::metadata(self.dir.0.join(LOCK_FILE)) {
-            Ok(found) if identity(&found) == identity(&self.lock.metadata()?) => Ok(()),
+            Ok(found) if identity(&found) == identity(&self.lock.0.metadata()?) => Ok(()),
             Ok(_) => Err(io::Error::other("the folder is another one than when it was opened: bring back the old one")),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let what = "somebody has removed the folder, or the lock in it, while it was in use: bring it back";

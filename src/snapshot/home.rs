@@ -2,6 +2,7 @@
 //! them.
 
 use super::held::Pinned;
+use super::pin::Hold;
 use super::sink::{ReadAt, Sink};
 use std::io;
 use std::path::PathBuf;
@@ -67,6 +68,9 @@ pub trait Home: Generations {
     /// # Errors
     /// It is not, and what to do about it; or the system refused.
     fn check(&self, generation: u32) -> io::Result<()>;
+
+    /// Keeps everybody else from writing here, also when this is gone.
+    fn hold(&self) -> Hold;
 
     /// Whether nobody else reads this epoch, so that it may expire; then nobody begins to until [`Home::let_go`]. Never
     /// waits.

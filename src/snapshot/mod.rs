@@ -14,8 +14,11 @@
 //! 5. After a failed write or sync nothing is written to that file any more; the last durable epoch stands.
 //! 6. Opening writes nothing. It syncs once, because a process that was killed between the two syncs of rule 3 leaves
 //!    a meta in the page cache which the disk may not have yet, and the job is going to rely on it.
-//! 7. What is free is not in the file: it is what no kept epoch reaches, found at open by reading the maps.
+//! 7. What is free is not in the file: it is what no kept epoch reaches. It is found by reading the maps, ahead of the
+//!    first commit: opening reads none of them, and until they have been read nothing is taken.
 //! 8. Under `Durability::ProcessCrash` the order is the same without the syncs: the page cache outlives the process.
+//!
+//! (Epochs that somebody holds on to outlive this: the rules are at the head of `pin` and of `held`.)
 //!
 //! A store has one file, its *generation*, until one fails:
 //!
@@ -53,6 +56,7 @@ mod layout;
 mod map;
 mod mapped;
 mod options;
+mod pin;
 mod prune;
 mod pwrite;
 mod reader;
@@ -80,6 +84,7 @@ pub use format::BLOCK_BYTES;
 pub use held::Pinned;
 pub use home::{Generations, Home};
 pub use options::{Durability, SinkKind, StoreOptions};
+pub use pin::{Hold, Pin};
 pub use prune::{Compacted, Pruned};
 pub use reader::{EpochReport, Held, Reader};
 pub use restored::{Restored, RestoredEntry};

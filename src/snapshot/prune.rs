@@ -73,9 +73,10 @@ impl Store {
     fn give_up(&mut self, epochs: &[u64]) -> Result<Pruned, StoreError> {
         self.settle()?;
         self.look().map_err(|error| self.fail(error))?;
+        self.prepare()?;
         let epochs_here: Vec<u64> = self.current.table.iter().map(|entry| entry.epoch.get()).collect();
         let may_go: Vec<u64> =
-            epochs.iter().copied().filter(|epoch| *epoch != self.base_epoch && self.home.claim(*epoch)).collect();
+            epochs.iter().copied().filter(|epoch| *epoch != self.base_epoch && self.claim(*epoch)).collect();
         let here: Vec<u64> = epochs_here.into_iter().filter(|epoch| may_go.contains(epoch)).collect();
         let free_before = self.current.space.free_frames();
         let dropped = if here.is_empty() { Ok(()) } else { self.drop_from_table(&here) };

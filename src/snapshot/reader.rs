@@ -261,7 +261,8 @@ fn read_listed(home: &dyn Generations, list: &[u32]) -> Result<([u8; 16], Vec<Ea
     let source = home.open(*number).map_err(io("open")).map_err(at)?;
     let (head, table) = read_newest(&*source).map_err(at)?;
     let mut files = read_earlier(home, before, &head, !table.is_empty())?;
-    files.push(Earlier { number: *number, path: path.clone(), source, geometry: head.geometry, table });
+    let geometry = head.geometry;
+    files.push(Earlier { number: *number, path: path.clone(), source: source.into(), geometry, table });
     Ok((head.id, files))
 }
 

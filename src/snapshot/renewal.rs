@@ -31,6 +31,8 @@ impl Store {
             self.renew()?;
         }
         self.look().map_err(|error| self.fail(error))?;
+        // What lies where cannot be read, and may never be again: better a new file than no checkpoint.
+        self.prepare().map_err(|error| self.fail(error))?;
         let expiring = self.expiring();
         let committed = self.commit_without(checkpoint, &expiring);
         self.home.let_go();
@@ -70,7 +72,13 @@ impl Store {
     fn expiring(&mut self) -> Vec<u64> {
         let beyond = (self.current.table.len() + 1).saturating_sub(self.options.keep as usize);
         let epochs = self.current.table.iter().map(|entry| entry.epoch.get()).take(beyond);
-        epochs.filter(|epoch| self.home.claim(*epoch)).collect()
+        let epochs: Vec<u64> = epochs.collect();
+        epochs.into_iter().filter(|epoch| self.claim(*epoch)).collect()
+    }
+
+    /// Whether nobody holds on to an epoch, here or elsewhere: then nobody begins to, until the home lets go.
+    pub(super) fn claim(&mut self, epoch: u64) -> bool {
+        !self.pins.holds(epoch) && self.home.claim(epoch)
     }
 
     /// Commits a kept epoch once more, under a number above all others and with another header: so the job goes back to
@@ -82,7 +90,7 @@ impl Store {
         let (record, page_bytes) = (self.record(epoch)?, self.page_bytes());
         let unchanged = |map: MapRef| {
             let count = map.count.get();
-            FrozenPages { changed: Vec::new(), freed: Vec::new(), page_bytes, count, full: false, tag_of: |_| 0 }
+            FrozenPages::of(Vec::new(), Vec::new(), page_bytes, count, false)
         };
         let entry = |entry: EntryRecord| {
             let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;

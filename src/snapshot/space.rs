@@ -78,6 +78,15 @@ impl Space {
         space
     }
 
+    /// No block free.
+    pub fn all_taken(geometry: Geometry) -> Self {
+        let mut space = Self::new(Geometry { segments: 0, ..geometry });
+        space.geometry = geometry;
+        space.taken.resize((geometry.frames() as usize).div_ceil(64), !0);
+        space.pages_born.resize(geometry.frames() as usize, 0);
+        space
+    }
+
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
