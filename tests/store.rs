@@ -219,14 +219,8 @@ fn a_state_may_come_and_go() {
     unpaged.entries[0].pages = None;
     store.commit(&unpaged).unwrap();
     assert!(!store.read(3).unwrap().entries[0].paged);
-    let again = FrozenPages {
-        changed: vec![(0, page(4, 0, PAGE_BYTES))],
-        freed: vec![],
-        page_bytes: PAGE_BYTES,
-        count: 1,
-        full: true,
-        tag_of: store_support::tag_of,
-    };
+    let mut again = FrozenPages::of(vec![(0, page(4, 0, PAGE_BYTES))], vec![], PAGE_BYTES, 1, true);
+    again.tag_of = store_support::tag_of;
     let mut full = entry(4, &[], 0, true);
     full.entries[0].pages = Some(again);
     store.commit(&full).unwrap();

@@ -90,7 +90,7 @@ impl Store {
         let (record, page_bytes) = (self.record(epoch)?, self.page_bytes());
         let unchanged = |map: MapRef| {
             let count = map.count.get();
-            FrozenPages { changed: Vec::new(), freed: Vec::new(), page_bytes, count, full: false, tag_of: |_| 0 }
+            FrozenPages::of(Vec::new(), Vec::new(), page_bytes, count, false)
         };
         let entry = |entry: EntryRecord| {
             let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;

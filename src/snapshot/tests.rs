@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
 fn no_pages() -> FrozenPages {
-    FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true, tag_of: |_| 0 }
+    FrozenPages::of(vec![], vec![], 4096, 0, true)
 }
 
 const ID: [u8; 16] = [9; 16];
