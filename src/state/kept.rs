@@ -11,6 +11,7 @@ impl<K: Record, V: Record> Table<K, V> {
     /// undecided counts as given up. The cost does not depend on the size of the table.
     pub fn freeze(&mut self) -> (Vec<u8>, FrozenPages) {
         let root = Root {
+            of_elements: self.buckets.hasher.is_of_elements(),
             page_bytes: self.buckets.pages.page_bytes() as u32,
             seed: self.buckets.hasher.seed(),
             range: self.buckets.range,

@@ -36,6 +36,7 @@ mod root;
 mod rows;
 mod sane;
 mod scan;
+mod stale;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -43,8 +44,9 @@ mod value;
 
 pub use crate::error::StateError;
 pub use hash::{HASH_NAME, Hasher};
-pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
+pub use range::{GROUP_MASK, HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};
+pub use stale::Looked;
 pub use table::Table;
 pub use value::Value;
