@@ -1,10 +1,11 @@
-//! Runs a user's operator in a task: its state is a table like any other's, so that snapshot, restore and another
+//! Runs a user's operator in a task: its states are tables like any other's, so that snapshot, restore and another
 //! parallelism need nothing of the user.
 
-use super::keyed_state::{KeyedState, WINDOW};
+use super::keyed_table::WINDOW;
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
+use super::states::{Keep, KeyedState};
 use super::{KeyOf, Operator, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Process<B, O: Operator> {
     key: Closure<B>,
     operator: Arc<O>,
-    state: KeyedState<O::Key, O::State>,
+    kept: <O::State as KeyedState>::Kept<O::Key>,
     /// Records on their way to the operator, with hash and key: looked up together.
     window: Vec<(u64, O::Key, O::In)>,
 }
@@ -27,8 +28,8 @@ impl<B, O: Operator> Process<B, O> {
         operator: Arc<O>,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
-        let state = KeyedState::open(open, true, restored)?;
-        Ok(Self { key, operator, state, window: Vec::with_capacity(WINDOW) })
+        let kept = Keep::open(open, &restored.collect::<Vec<_>>())?;
+        Ok(Self { key, operator, kept, window: Vec::with_capacity(WINDOW) })
     }
 }
 
@@ -38,32 +39,28 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
 
     fn batch(&mut self, records: &mut Records<'_, O::In>, out: &mut Out<O::Out>) -> Result<(), Failed> {
         let operator = &*self.operator;
-        while records.len() > 0 {
-            let taken = self.state.fill(&mut self.window, records, &self.key);
-            let each = |key: &_, record, value: &mut _| operator.on_record(key, record, value, out);
-            self.state.table.modify_batch(taken, each)?;
-        }
-        Ok(())
+        let each = |key: &_, record, state: &mut _| operator.on_record(key, record, state, out);
+        self.kept.batch(&mut self.window, records, &self.key, each)
     }
 
     fn end(&mut self, out: &mut Out<O::Out>) -> Result<Progress, Failed> {
         let operator = &*self.operator;
-        self.state.end(|key, value| operator.on_end(key, value, out))
+        self.kept.end(|key, state| operator.on_end(key, state, out))
     }
 
     fn freeze(&mut self) -> Vec<Entry> {
-        self.state.freeze()
+        self.kept.freeze()
     }
 
     fn settle(&mut self, durable: bool) {
-        self.state.settle(durable);
+        self.kept.settle(durable);
     }
 
     fn forget(&mut self) -> Result<(), Failed> {
-        self.state.forget()
+        self.kept.forget()
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {
-        self.state.hydrate()
+        self.kept.hydrate()
     }
 }
