@@ -21,6 +21,7 @@ mod source;
 mod splits;
 mod stage;
 mod states;
+mod viewing;
 mod writing;
 
 pub use bad_line::{BadLine, Skipped};
@@ -59,6 +60,7 @@ pub(crate) use rings::{ByKey, InTurn, Lane, Rings, SendTo, ToAll};
 pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
 pub(crate) use states::Keep;
 pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
+pub(crate) use viewing::{TableCut, Viewing};
 pub(crate) use writing::Writing;
 
 use crate::error::Failed;

@@ -6,18 +6,20 @@ use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
 use super::states::{Keep, KeyedState};
+use super::viewing::Viewing;
 use super::{KeyOf, Operator, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::snapshot::{Entry, RestoredEntry};
+use crate::state::Window;
 use std::sync::Arc;
 
 pub(crate) struct Process<B, O: Operator> {
     key: Closure<B>,
     operator: Arc<O>,
     kept: <O::State as KeyedState>::Kept<O::Key>,
-    /// Records on their way to the operator, with hash and key: looked up together.
-    window: Vec<(u64, O::Key, O::In)>,
+    /// Records on their way to the operator.
+    window: Window<O::In>,
 }
 
 impl<B, O: Operator> Process<B, O> {
@@ -29,7 +31,7 @@ impl<B, O: Operator> Process<B, O> {
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
         let kept = Keep::open(open, &restored.collect::<Vec<_>>())?;
-        Ok(Self { key, operator, kept, window: Vec::with_capacity(WINDOW) })
+        Ok(Self { key, operator, kept, window: Window::with_capacity(WINDOW) })
     }
 }
 
@@ -54,6 +56,10 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
 
     fn settle(&mut self, durable: bool) {
         self.kept.settle(durable);
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.kept.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

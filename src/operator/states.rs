@@ -6,12 +6,14 @@ use super::keyed_table::{KeyedTable, TABLE, WINDOW, emitted, emitted_entry};
 use super::kinds::{Aggregate, Aggregator, Keys, List, Map, Opening, Tables, Value, Work};
 use super::operating::Open;
 use super::stage::{Closure, Taken};
+use super::viewing::Viewing;
 use super::{KeyOf, Progress};
 use crate::channel::Records;
-use crate::error::{Error, Failed};
-use crate::record::{Record, from_bytes};
+use crate::error::{Error, Failed, StateError};
+use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use std::marker::PhantomData;
+use crate::state::{Hasher, Window};
+use std::convert::Infallible;
 
 /// What an [`Operator`](super::Operator) holds of a key: a [`Value`], [`List`], [`Map`] or [`Aggregate`], or a struct of such.
 ///
@@ -124,7 +126,7 @@ pub trait Keep<K: Record, S>: Sized + Send {
     /// That of `each`, or of the state.
     fn batch<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        window: &mut Window<T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
         each: impl FnMut(&K, T, &mut S) -> Result<(), Failed>,
@@ -141,6 +143,12 @@ pub trait Keep<K: Record, S>: Sized + Send {
 
     /// The last cut has become durable, or was given up.
     fn settle(&mut self, durable: bool);
+
+    /// Does what is asked for a view. Whether it is complete here.
+    ///
+    /// # Errors
+    /// What is still in the snapshot cannot be read.
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed>;
 
     /// Reads a piece of restored state ahead of its need. Whether all is there.
     ///
@@ -177,13 +185,17 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
 
     fn batch<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        window: &mut Window<T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
         mut each: impl FnMut(&K, T, &mut Value<V>) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
+        let enter = |window: &mut Window<T>, hasher: &Hasher, record| {
+            let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+            window.push(hash, record);
+        };
         while records.len() > 0 {
-            let taken = self.state.fill(window, records, key);
+            let taken = self.state.fill(window, records, enter);
             self.state.table.modify_batch(taken, |key, record, place| {
                 let mut value = Value::lent(place.lend());
                 each(key, record, &mut value)?;
@@ -220,6 +232,10 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
 
     fn settle(&mut self, durable: bool) {
         self.state.settle(durable);
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.state.view(asked)
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {
@@ -287,47 +303,54 @@ pub struct Several<K, S> {
     open: Open,
     states: S,
     emitted: Emitted,
-    /// The encoding of a key.
-    key: Vec<u8>,
-    of: PhantomData<fn(K) -> K>,
+    /// The key decoded last, for what it has allocated.
+    key: Option<K>,
+    hashes: Vec<u64>,
 }
 
 impl<K: Record, S: States> Several<K, S> {
-    /// Moves as many records into the window as it takes, each with its key and the hash of that.
+    /// Moves as many records into the window as it takes, each with its key.
     fn fill<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        window: &mut Window<T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
     ) {
         for record in records.take(WINDOW) {
-            let key = key.call(|key| key.owned(&record));
-            let hash = self.open.hasher.hash(&key, &mut self.key);
-            self.all(|state| state.prefetch(hash));
-            window.push((hash, key, record));
+            let hash = key.call(|key| key.with(&record, |key| window.key(&self.open.hasher, key)));
+            window.push(hash, record);
         }
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        hashes.extend(window.hashes());
+        self.all(|state| state.prefetch(&hashes));
+        self.hashes = hashes;
     }
 
     /// Lends all states of a key.
     #[inline]
-    fn lend(&mut self, hash: u64, key: &K, to: impl FnOnce(&mut S) -> Result<(), Failed>) -> Result<(), Failed> {
-        self.key.clear();
-        key.encode(&mut self.key);
-        let bytes = &self.key;
-        self.states.each(|state| {
-            state.enter(hash, bytes);
-            Ok::<(), Failed>(())
-        })?;
-        to(&mut self.states)?;
+    fn lend(
+        &mut self,
+        hash: u64,
+        mut bytes: &[u8],
+        to: impl FnOnce(&K, &mut S) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        self.all(|state| state.enter(hash, bytes));
+        let key = match self.key.take() {
+            Some(mut key) => key.decode_into(&mut bytes).map(|()| key),
+            None => K::decode(&mut bytes),
+        };
+        let key = self.key.insert(key.map_err(StateError::from)?);
+        to(key, &mut self.states)?;
         self.states.each(|state| Ok(state.leave()?))
     }
 
+    #[inline]
     fn all(&mut self, mut show: impl FnMut(&mut dyn Work)) {
-        let shown: Result<(), std::convert::Infallible> = self.states.each(|state| {
+        let Ok(()) = self.states.each(|state| {
             show(state);
-            Ok(())
+            Ok::<(), Infallible>(())
         });
-        let Ok(()) = shown;
     }
 
     fn tick(&mut self) {
@@ -361,12 +384,12 @@ impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
     fn open(open: Open, restored: &[&RestoredEntry]) -> Result<Self, Error> {
         let states = S::open::<K>(&Opening { open: &open, restored })?;
         let emitted = emitted(&open, restored)?;
-        Ok(Self { open, states, emitted, key: Vec::new(), of: PhantomData })
+        Ok(Self { open, states, emitted, key: None, hashes: Vec::with_capacity(WINDOW) })
     }
 
     fn batch<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Vec<(u64, K, T)>,
+        window: &mut Window<T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
         mut each: impl FnMut(&K, T, &mut S) -> Result<(), Failed>,
@@ -375,8 +398,8 @@ impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
         while records.len() > 0 {
             self.fill(window, records, key);
             let count = window.len() as u64;
-            for (hash, key, record) in Taken(window.drain(..)) {
-                self.lend(hash, &key, |states| each(&key, record, states))?;
+            for (hash, key, record) in Taken(window.drain()) {
+                self.lend(hash, key, |key, states| each(key, record, states))?;
             }
             self.states.each(|state| Ok::<(), Failed>(state.tidy(count)?))?;
         }
@@ -388,8 +411,7 @@ impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
         self.tick();
         let (keys, next) = self.keys(gap.start)?;
         for (hash, key) in keys.into_iter().take_while(|(hash, _)| *hash <= gap.end_inclusive) {
-            let key: K = from_bytes(&key).map_err(crate::error::StateError::from)?;
-            self.lend(hash, &key, |states| each(&key, states))?;
+            self.lend(hash, &key, &mut each)?;
         }
         self.emitted.add_to(gap, next);
         Ok(Progress::Made)
@@ -398,13 +420,12 @@ impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
     fn freeze(&mut self) -> Vec<Entry> {
         let Self { open, states, emitted, .. } = self;
         let (mut entries, mut names) = (vec![emitted_entry(open, emitted)], S::NAMES.iter());
-        let shown: Result<(), std::convert::Infallible> = states.each(|state| {
+        let Ok(()) = states.each(|state| {
             // Handles of the same type can be swapped, and would find each other's state after a restore.
             assert_eq!(Some(&state.name()), names.next(), "states must stay in the fields that they were given in");
             state.freeze(open, &mut entries);
-            Ok(())
+            Ok::<(), Infallible>(())
         });
-        let Ok(()) = shown;
         entries
     }
 
@@ -412,13 +433,22 @@ impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
         self.all(|state| state.settle(durable));
     }
 
-    fn hydrate(&mut self) -> Result<bool, Failed> {
-        let mut done = true;
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        let (open, mut is_complete) = (&self.open, true);
         self.states.each(|state| {
-            done &= state.hydrate()?;
+            is_complete &= state.view(open, asked)?;
             Ok::<(), Failed>(())
         })?;
-        Ok(done)
+        Ok(is_complete)
+    }
+
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        let mut is_done = true;
+        self.states.each(|state| {
+            is_done &= state.hydrate()?;
+            Ok::<(), Failed>(())
+        })?;
+        Ok(is_done)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

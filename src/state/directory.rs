@@ -5,6 +5,7 @@
 //! elements of one key's list or map all belong to the key group of that key. There buckets lie deeper than elsewhere, and
 //! the entry of the region names a *deeper* directory, for that region alone.
 
+use super::StateError;
 use super::range::HashRange;
 use super::room::Region;
 use crate::page::PageId;
@@ -59,6 +60,28 @@ impl Directory {
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
         Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new() }
+    }
+
+    /// Of these buckets and no others.
+    pub fn of(range: HashRange, buckets: &[(PageId, Region)]) -> Result<Self, StateError> {
+        let mut this = Self::new(range, 1);
+        let depths = Depths::of(range, buckets.iter().map(|&(_, region)| region));
+        this.grow(depths.depth, buckets.len() as u64);
+        for &(id, region) in buckets {
+            let Region { prefix, depth } = region;
+            if !depths.admit(region) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
+            }
+            if !this.point(prefix, depth, id) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
+            }
+        }
+        match this.holes().first() {
+            Some((prefix, depth)) => {
+                Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")))
+            }
+            None => Ok(this),
+        }
     }
 
     /// Whether prefixes of `depth` bits throughout are in proportion to the number of buckets.
@@ -258,12 +281,12 @@ pub(super) struct Depths {
 }
 
 impl Depths {
-    pub fn of(range: HashRange, regions: &[Region]) -> Self {
-        let buckets = regions.len() as u64;
-        let deepest = regions.iter().map(|region| region.depth.min(DEPTH_MAX)).max().unwrap_or(1);
+    pub fn of(range: HashRange, regions: impl Iterator<Item = Region> + Clone) -> Self {
+        let buckets = regions.clone().count() as u64;
+        let deepest = regions.clone().map(|region| region.depth.min(DEPTH_MAX)).max().unwrap_or(1);
         let depth = (1..=deepest).rev().find(|&depth| Directory::admits(range, depth, buckets)).unwrap_or(1);
         let mut deeper = HashMap::new();
-        for region in regions.iter().filter(|region| region.depth > depth) {
+        for region in regions.filter(|region| region.depth > depth) {
             *deeper.entry(region.prefix >> (64 - depth)).or_default() += 1;
         }
         Self { depth, deeper }

@@ -3,7 +3,7 @@
 
 use super::buckets::{Buckets, Layout};
 use super::chain::{Chain, Source};
-use super::directory::Depths;
+use super::directory::{Depths, Directory};
 use super::entry::Entry;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG};
 use super::room::Region;
@@ -102,22 +102,8 @@ impl Buckets {
     /// Makes the directory of these buckets and no others.
     pub fn adopt_directory(&mut self, buckets: &[(PageId, Region)]) -> Result<(), StateError> {
         self.buckets = buckets.len() as u64;
-        let depths = Depths::of(self.range, &buckets.iter().map(|&(_, region)| region).collect::<Vec<_>>());
-        self.directory.grow(depths.depth, self.buckets);
-        for &(id, region) in buckets {
-            if !depths.admit(region) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix of {} bits", region.depth)));
-            }
-            if !self.directory.point(region.prefix, region.depth, id) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
-            }
-        }
-        match self.directory.holes().first() {
-            Some((prefix, depth)) => {
-                Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")))
-            }
-            None => Ok(()),
-        }
+        self.directory = Directory::of(self.range, buckets)?;
+        Ok(())
     }
 
     /// Copies what of the parts lies in the table's range: page by page where a page lies in it wholly and can be copied
@@ -133,7 +119,7 @@ impl Buckets {
         let (whole, mut by_entry): (Vec<_>, Vec<_>) = buckets
             .filter(|&(part, id)| part.region(id).hashes().meets(&range))
             .partition(|&(part, id)| is_whole(part, id));
-        let depths = Depths::of(range, &whole.iter().map(|&(part, id)| part.region(id)).collect::<Vec<_>>());
+        let depths = Depths::of(range, whole.iter().map(|&(part, id)| part.region(id)));
         self.directory.grow(depths.depth, whole.len() as u64);
         for (part, id) in whole {
             if !depths.admit(part.region(id)) || !self.take_over(part, id)? {

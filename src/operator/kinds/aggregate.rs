@@ -1,6 +1,7 @@
 //! One running result per key.
 
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::{Keys, Kind, Opening, Tables, Value, Work};
 use crate::error::{Error, Failed, StateError};
 use crate::record::Record;
@@ -113,8 +114,8 @@ impl<A: Aggregator> Work for Aggregate<A> {
         self.acc.leave()
     }
 
-    fn prefetch(&self, hash: u64) {
-        self.acc.prefetch(hash);
+    fn prefetch(&self, hashes: &[u64]) {
+        self.acc.prefetch(hashes);
     }
 
     fn tick(&mut self, clock_ns: u64) {
@@ -135,6 +136,10 @@ impl<A: Aggregator> Work for Aggregate<A> {
 
     fn settle(&mut self, durable: bool) {
         self.acc.settle(durable);
+    }
+
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.acc.view(open, asked)
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {

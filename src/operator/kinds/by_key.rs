@@ -4,6 +4,7 @@
 use super::super::kept::value;
 use super::super::kept_table::KeptTable;
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::timer::Timer;
 use super::{Keys, Opening, Tables};
 use crate::error::{Error, Failed, StateError};
@@ -32,13 +33,14 @@ pub(super) trait ByKey<V>: Send {
     fn remove(&mut self) -> Result<(), StateError>;
     /// Whether values have a time-to-live.
     fn is_timed(&self) -> bool;
-    fn prefetch(&self, hash: u64);
+    fn prefetch(&self, hashes: &[u64]);
     fn tick(&mut self, clock_ns: u64);
     /// Removes some of what is over.
     fn tidy(&mut self, records: u64, gone: &mut Gone<'_, V>) -> Result<(), StateError>;
     fn keys(&self, from: u64, keys: &mut Keys) -> Result<Option<u64>, StateError>;
     fn freeze(&mut self, open: &Open, entries: &mut Vec<Entry>);
     fn settle(&mut self, durable: bool);
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed>;
     fn hydrate(&mut self) -> Result<bool, Failed>;
     fn forget(&mut self) -> Result<(), Failed>;
 }
@@ -191,16 +193,16 @@ impl<K: Record, V: Record, S: Stored<V>> ByKey<V> for Keyed<K, S> {
 
     fn remove(&mut self) -> Result<(), StateError> {
         let (hash, key) = self.entered.key()?;
-        self.table.remove(hash, key).map(|_| ())
+        self.table.discard(hash, key).map(|_| ())
     }
 
     fn is_timed(&self) -> bool {
         self.timer.is_some()
     }
 
-    fn prefetch(&self, hash: u64) {
+    fn prefetch(&self, hashes: &[u64]) {
         if self.is_used {
-            self.table.prefetch(hash);
+            self.table.prefetch_hashes(hashes.iter().copied());
         }
     }
 
@@ -251,6 +253,10 @@ impl<K: Record, V: Record, S: Stored<V>> ByKey<V> for Keyed<K, S> {
 
     fn settle(&mut self, durable: bool) {
         self.table.settle(durable);
+    }
+
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.table.view(open, asked)
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {

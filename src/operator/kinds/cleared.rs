@@ -1,6 +1,7 @@
 //! Collections that are no more, until the last of their elements has gone. It does not know what an element is.
 
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::elements::Elements;
 use super::{Opening, Tables};
 use crate::error::{Error, Failed, StateError};
@@ -94,6 +95,10 @@ impl Cleared {
 
     pub fn settle(&mut self, durable: bool) {
         self.spans.settle(durable);
+    }
+
+    pub fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.spans.view(open, asked)
     }
 
     pub fn hydrate(&mut self) -> Result<bool, Failed> {

@@ -2,6 +2,7 @@
 
 use super::super::kept::value;
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::cleared::{Cleared, Span};
 use super::value::Value;
 use super::{Keys, Kind, Opening, Tables, Work};
@@ -116,8 +117,8 @@ impl Collection {
         self.head.leave()
     }
 
-    pub fn prefetch(&self, hash: u64) {
-        self.head.prefetch(hash);
+    pub fn prefetch(&self, hashes: &[u64]) {
+        self.head.prefetch(hashes);
     }
 
     pub fn tick(&mut self, clock_ns: u64) {
@@ -138,6 +139,10 @@ impl Collection {
     pub fn settle(&mut self, durable: bool) {
         self.head.settle(durable);
         self.cleared.settle(durable);
+    }
+
+    pub fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        Ok(self.head.view(open, asked)? & self.cleared.view(open, asked)?)
     }
 
     pub fn hydrate(&mut self) -> Result<bool, Failed> {

@@ -2,6 +2,7 @@
 
 use super::super::kept_table::KeptTable;
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::{Opening, noted};
 use crate::error::{Error, Failed, StateError};
 use crate::record::Record;
@@ -79,6 +80,10 @@ impl<K: Record, V: Record> Elements<K, V> {
 
     pub fn settle(&mut self, durable: bool) {
         self.table.settle(durable);
+    }
+
+    pub fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.table.view(open, asked)
     }
 
     pub fn hydrate(&mut self) -> Result<bool, Failed> {

@@ -1,6 +1,7 @@
 //! A list per key.
 
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::collection::{Collection, Head};
 use super::elements::Elements;
 use super::{Keys, Kind, Opening, Tables, Work};
@@ -183,8 +184,8 @@ impl<T: Record> Work for List<T> {
         self.list.leave()
     }
 
-    fn prefetch(&self, hash: u64) {
-        self.list.prefetch(hash);
+    fn prefetch(&self, hashes: &[u64]) {
+        self.list.prefetch(hashes);
     }
 
     fn tick(&mut self, clock_ns: u64) {
@@ -208,6 +209,10 @@ impl<T: Record> Work for List<T> {
     fn settle(&mut self, durable: bool) {
         self.list.settle(durable);
         self.items.settle(durable);
+    }
+
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        Ok(self.list.view(open, asked)? & self.items.view(open, asked)?)
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {

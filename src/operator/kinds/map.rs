@@ -4,6 +4,7 @@
 //! gone through without searching. When an entry goes, the last one takes its slot.
 
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::collection::{Collection, Head};
 use super::elements::Elements;
 use super::{Keys, Kind, Opening, Tables, Work};
@@ -278,8 +279,8 @@ impl<Q: Record, V: Record> Work for Map<Q, V> {
         self.map.leave()
     }
 
-    fn prefetch(&self, hash: u64) {
-        self.map.prefetch(hash);
+    fn prefetch(&self, hashes: &[u64]) {
+        self.map.prefetch(hashes);
     }
 
     fn tick(&mut self, clock_ns: u64) {
@@ -310,6 +311,10 @@ impl<Q: Record, V: Record> Work for Map<Q, V> {
         self.map.settle(durable);
         self.entries.settle(durable);
         self.order.settle(durable);
+    }
+
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        Ok(self.map.view(open, asked)? & self.entries.view(open, asked)? & self.order.view(open, asked)?)
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {

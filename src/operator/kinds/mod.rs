@@ -32,6 +32,7 @@ pub use map::{Map, MapIter};
 pub use value::Value;
 
 use super::operating::Open;
+use super::viewing::Viewing;
 use crate::error::{Error, Failed, StateError};
 use crate::record::{Record, Schema};
 use crate::snapshot::{Entry, RestoredEntry};
@@ -124,8 +125,8 @@ pub trait Work {
     /// # Errors
     /// It cannot be written, or an earlier call has failed since the key was entered.
     fn leave(&mut self) -> Result<(), StateError>;
-    /// Asks the processor to fetch what is soon to be read, if it was of use lately.
-    fn prefetch(&self, hash: u64);
+    /// Asks the processor to fetch what keys of these hashes have, if the state was of use lately.
+    fn prefetch(&self, hashes: &[u64]);
     /// The time, as the job's clock shows it.
     fn tick(&mut self, clock_ns: u64);
     /// So many records have been taken in: removes a few of those things that nobody can see any more.
@@ -142,6 +143,11 @@ pub trait Work {
     fn freeze(&mut self, open: &Open, entries: &mut Vec<Entry>);
     /// The last cut has become durable, or was given up.
     fn settle(&mut self, durable: bool);
+    /// Does what is asked for a view. Whether it is complete here.
+    ///
+    /// # Errors
+    /// What is still in the snapshot cannot be read.
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed>;
     /// Reads a page of each table ahead of its need. Whether all is there.
     ///
     /// # Errors

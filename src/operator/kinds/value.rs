@@ -2,6 +2,7 @@
 
 use super::by_key::{self, ByKey, Found, Gone};
 use super::super::operating::Open;
+use super::super::viewing::Viewing;
 use super::{Keys, Kind, Opening, Tables, Work, noted};
 use crate::error::{Error, Failed, StateError};
 use crate::record::Record;
@@ -193,8 +194,8 @@ impl<V: Record> Work for Value<V> {
         }
     }
 
-    fn prefetch(&self, hash: u64) {
-        self.home().prefetch(hash);
+    fn prefetch(&self, hashes: &[u64]) {
+        self.home().prefetch(hashes);
     }
 
     fn tick(&mut self, clock_ns: u64) {
@@ -215,6 +216,10 @@ impl<V: Record> Work for Value<V> {
 
     fn settle(&mut self, durable: bool) {
         self.home_mut().settle(durable);
+    }
+
+    fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.home_mut().view(open, asked)
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {
