@@ -2,7 +2,7 @@
 
 use super::buckets::{Buckets, Layout, groups_for};
 use super::chain::{Chain, chain};
-use super::directory::{DEPTH_MAX, Directory};
+use super::directory::DEPTH_MAX;
 use super::entry::Entry;
 use super::groups::Shape;
 use super::head::{BUCKET, CHAINED, Head};
@@ -72,9 +72,8 @@ impl Buckets {
         if self.is_worth_compacting(chain.len(), load, bytes, groups) {
             return self.rebuild(&chain, &[region], groups);
         }
-        if Directory::admits(self.range, region.depth + 1, self.buckets) {
-            let halves = region.halves();
-            let ours: Vec<_> = halves.into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+        let ours: Vec<_> = region.halves().into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+        if self.directory.make_way(ours[0], self.buckets) {
             return self.rebuild(&chain, &ours, groups);
         }
         self.chain_on(chain[chain.len() - 1], region, groups).map(|_| ())
