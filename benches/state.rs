@@ -128,7 +128,11 @@ impl Row<'_> {
             assert_eq!(ours.table.len(), map.len() as u64);
             for (key, count) in map.iter().take(1000) {
                 let hash = ours.table.hash(key);
-                assert_eq!(ours.table.get(hash, key).expect("readable").as_ref(), Some(count), "both have seen the same");
+                assert_eq!(
+                    ours.table.get(hash, key).expect("readable").as_ref(),
+                    Some(count),
+                    "both have seen the same"
+                );
             }
             times[2].take(all.len(), || Side::remove(&mut map, all), || ours.remove(all));
             assert!(ours.table.is_empty() && map.is_empty());
@@ -167,13 +171,25 @@ fn main() {
     let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let wants = |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()));
     let scale = if is_test { 10_000 } else { 1 };
-    println!("ns of CPU time per key (map / table, and the ratio: higher is better for the table), medians of alternating turns");
+    println!(
+        "ns of CPU time per key (map / table, and the ratio: higher is better for the table), medians of alternating turns"
+    );
     for (size, count) in [("10 k", 10_000), ("1 M", 1_000_000), ("10 M", 10_000_000)] {
         let count = (count / scale).max(100);
-        let (rounds, updates) = if is_test { (1, 1000) } else if count > 1_000_000 { (2, 4_000_000) } else { (5, 4_000_000) };
+        let (rounds, updates) = if is_test {
+            (1, 1000)
+        } else if count > 1_000_000 {
+            (2, 4_000_000)
+        } else {
+            (5, 4_000_000)
+        };
         for keys in ["uniform", "Zipf"] {
             let at = |seed, len| -> Vec<u64> {
-                if keys == "Zipf" { zipf(seed, count).take(len).collect() } else { numbers(seed, count).take(len).collect() }
+                if keys == "Zipf" {
+                    zipf(seed, count).take(len).collect()
+                } else {
+                    numbers(seed, count).take(len).collect()
+                }
             };
             let fixed = format!("u64 {size} {keys}");
             if wants(&fixed) {
@@ -191,7 +207,12 @@ fn main() {
         let name = format!("u64 1 M uniform, {kib} KiB pages");
         if wants(&name) {
             let count = 1_000_000 / scale;
-            let row = Row { name: &name, rounds: if is_test { 1 } else { 3 }, updates: 4_000_000 / scale as usize, page_bytes: kib << 10 };
+            let row = Row {
+                name: &name,
+                rounds: if is_test { 1 } else { 3 },
+                updates: 4_000_000 / scale as usize,
+                page_bytes: kib << 10,
+            };
             row.run(&shuffled(count), |seed, len| numbers(seed, count).take(len).collect());
         }
     }

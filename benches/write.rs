@@ -29,7 +29,8 @@ struct State {
 impl State {
     fn new(state_bytes: usize) -> Self {
         let mut pages = Pages::new(&Pool::new(PAGE_BYTES, 2 * state_bytes + (64 << 20)));
-        let ids: Vec<PageId> = (0..state_bytes / PAGE_BYTES).map(|_| pages.allocate().expect("there is room")).collect();
+        let ids: Vec<PageId> =
+            (0..state_bytes / PAGE_BYTES).map(|_| pages.allocate().expect("there is room")).collect();
         Self { pages, ids, seed: 1 }
     }
 
@@ -182,7 +183,11 @@ fn report(changed_bytes: usize, durability: Durability, names: [&str; 4], took: 
     println!("{} KiB a commit, {durability:?}, placement {} ns", changed_bytes >> 10, placement_ns());
     for (name, seconds) in names.iter().zip(medians) {
         let mib_per_s = changed_bytes as f64 / (1 << 20) as f64 / seconds;
-        println!("  {name:>13}: {mib_per_s:7.0} MiB/s, {:8.0} us, {:.2} x the best bare one", seconds * 1e6, best / seconds);
+        println!(
+            "  {name:>13}: {mib_per_s:7.0} MiB/s, {:8.0} us, {:.2} x the best bare one",
+            seconds * 1e6,
+            best / seconds
+        );
     }
 }
 

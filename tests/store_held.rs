@@ -59,7 +59,10 @@ fn an_epoch_that_another_process_reads_stays_until_that_is_killed() {
         }
         assert_eq!(epochs(&store), [2, 38, 39]);
         let restored = store.read(2).unwrap();
-        assert_eq!(restored.entries[0].pages().unwrap().map(|(_, page)| written_in(page)).collect::<Vec<_>>(), [2, 1, 1]);
+        assert_eq!(
+            restored.entries[0].pages().unwrap().map(|(_, page)| written_in(page)).collect::<Vec<_>>(),
+            [2, 1, 1]
+        );
         // Also for a writer that starts anew.
         drop(store);
         let mut store = Store::open(dir.path(), StoreOptions { sink, ..options() }).unwrap();

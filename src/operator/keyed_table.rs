@@ -1,10 +1,10 @@
 //! One value per key, as operators keep it that have nothing else: a table, and how far the emission at the end has come.
 
+use super::Progress;
 use super::emitted::Emitted;
 use super::kept::value;
 use super::kept_table::KeptTable;
 use super::operating::Open;
-use super::Progress;
 use super::stage::Taken;
 use super::viewing::Viewing;
 use crate::channel::Records;

@@ -66,6 +66,7 @@ mod compare;
 mod drive;
 mod fault;
 mod feed;
+mod looks;
 mod modes;
 mod operator;
 mod random;

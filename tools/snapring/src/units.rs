@@ -22,7 +22,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A number of bytes with a unit: `200MiB`, `1.5GB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size: write a number and a unit, like 200MiB or 1.5GB (units: B, kB, MB, GB, KiB, MiB, GiB)");
+    let wrong = || {
+        format!(
+            "`{text}` is no size: write a number and a unit, like 200MiB or 1.5GB (units: B, kB, MB, GB, KiB, MiB, GiB)"
+        )
+    };
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
     let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
     let unit_bytes = match &text[unit_at..] {

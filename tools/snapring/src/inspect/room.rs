@@ -51,7 +51,9 @@ fn as_usage(error: StoreError) -> Wrong {
         StoreError::NoEpoch { epoch, kept, .. } => {
             Wrong::Usage(format!("--epoch {epoch}: the store keeps {}", listed(&kept)))
         }
-        StoreError::Refused { epoch, reason, .. } => Wrong::Usage(format!("--epoch {epoch} cannot be given up: {reason}")),
+        StoreError::Refused { epoch, reason, .. } => {
+            Wrong::Usage(format!("--epoch {epoch} cannot be given up: {reason}"))
+        }
         other => other.into(),
     }
 }

@@ -10,7 +10,12 @@ fn json(args: &[&str]) -> Value {
 
 fn epochs(room: &Room) -> Vec<u64> {
     let listed = json(&["inspect", "ls", &room.at("S"), "--json"]);
-    listed["epochs"].as_array().expect("a list").iter().map(|epoch| epoch["epoch"].as_u64().expect("a number")).collect()
+    listed["epochs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|epoch| epoch["epoch"].as_u64().expect("a number"))
+        .collect()
 }
 
 #[test]
