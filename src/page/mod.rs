@@ -15,6 +15,7 @@
 //!    none; what builds on the freeze must leave the source as it is for as long as pages are absent.
 
 mod buffer;
+mod fetch;
 mod frozen;
 mod list;
 mod pages;
@@ -24,6 +25,7 @@ mod source;
 mod tests;
 
 pub use crate::error::{PageError, PoolExhausted};
+pub(crate) use fetch::fetch_ahead;
 pub use frozen::{FrozenPage, FrozenPages};
 pub use pages::Pages;
 pub use pool::Pool;

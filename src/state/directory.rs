@@ -9,6 +9,12 @@ pub(super) const DEPTH_MAX: u32 = 32;
 /// How many entries per bucket the directory may have: so that keys which agree in a long prefix (by chance or by malice)
 /// make a chain, not a huge directory.
 const ENTRIES_PER_BUCKET: u64 = 16;
+/// The same for a directory whose buckets have become fewer.
+const ENTRIES_PER_BUCKET_LEFT: u64 = 64;
+/// Above so many entries per bucket it is to become smaller.
+const ENTRIES_PER_BUCKET_TOO_MANY: u64 = 32;
+/// So many entries are looked at for each merge, on average.
+const LOOKED_AT: usize = 64;
 /// A few more buckets count than there are, so that small tables split freely.
 const BUCKETS_FREE: u64 = 64;
 /// No bucket.
@@ -21,6 +27,8 @@ pub(super) struct Directory {
     /// The prefix of the first entry.
     first: u64,
     buckets: Vec<PageId>,
+    /// Merges since it was last looked at whether it can be halved.
+    merges: usize,
 }
 
 impl Directory {
@@ -29,14 +37,52 @@ impl Directory {
         let shift = 64 - depth.max(1);
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
-        Self { range, shift, first, buckets: vec![HOLE; len as usize] }
+        Self { range, shift, first, buckets: vec![HOLE; len as usize], merges: 0 }
     }
 
     /// Whether a directory for prefixes of `depth` bits is in proportion to the number of buckets.
     pub fn admits(range: HashRange, depth: u32, buckets: u64) -> bool {
+        depth <= DEPTH_MAX && Self::len_for(range, depth) <= ENTRIES_PER_BUCKET * (buckets + BUCKETS_FREE)
+    }
+
+    /// Whether a table that has had more buckets may have such a directory.
+    pub fn bears(range: HashRange, depth: u32, buckets: u64) -> bool {
+        depth <= DEPTH_MAX && Self::len_for(range, depth) <= ENTRIES_PER_BUCKET_LEFT * (buckets + BUCKETS_FREE)
+    }
+
+    /// Entries of a directory for prefixes of so many bits.
+    fn len_for(range: HashRange, depth: u32) -> u64 {
         let shift = 64 - depth.clamp(1, DEPTH_MAX);
-        let len = (range.end_inclusive >> shift) - (range.start >> shift) + 1;
-        depth <= DEPTH_MAX && len <= ENTRIES_PER_BUCKET * (buckets + BUCKETS_FREE)
+        (range.end_inclusive >> shift) - (range.start >> shift) + 1
+    }
+
+    /// Whether there may be so few buckets: [`Directory::bears`] must hold of what a snapshot says.
+    pub fn admits_less(&self, buckets: u64) -> bool {
+        self.buckets.len() as u64 <= ENTRIES_PER_BUCKET_LEFT * (buckets + BUCKETS_FREE)
+    }
+
+    /// Two buckets have become one, or should have: if it is far too large, it is halved, unless there is a bucket that needs
+    /// its last bit. All of it is looked at only every so many merges, so that a merge costs the same whatever its size.
+    pub fn halve_in_time(&mut self, buckets: u64) {
+        self.merges += 1;
+        let is_too_large = self.buckets.len() as u64 > ENTRIES_PER_BUCKET_TOO_MANY * (buckets + BUCKETS_FREE);
+        if is_too_large && self.merges * LOOKED_AT >= self.buckets.len() {
+            self.merges = 0;
+            self.halve();
+        }
+    }
+
+    /// One bit less, if both entries of each pair agree.
+    fn halve(&mut self) {
+        let mut less = Self::new(self.range, 63 - self.shift);
+        for (prefix, &bucket) in (self.first..).zip(&self.buckets) {
+            let entry = &mut less.buckets[(prefix / 2 - less.first) as usize];
+            if prefix % 2 == 1 && *entry != HOLE && *entry != bucket {
+                return;
+            }
+            *entry = bucket;
+        }
+        *self = less;
     }
 
     /// The bucket of a hash.

@@ -105,7 +105,7 @@ impl Buckets {
     pub fn adopt_directory(&mut self, buckets: &[(PageId, Region)]) -> Result<(), StateError> {
         self.buckets = buckets.len() as u64;
         for &(id, Region { prefix, depth }) in buckets {
-            if !Directory::admits(self.range, depth, self.buckets) {
+            if !Directory::bears(self.range, depth, self.buckets) {
                 return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
             }
             if !self.directory.point(prefix, depth, id) {
@@ -173,7 +173,7 @@ impl Buckets {
         let mut chain = Chain::new(part, bucket);
         while let Some((_, page)) = chain.next()? {
             for entry in part.layout.entries(page) {
-                let hash = self.hash_of(&entry);
+                let hash = entry.hash(&self.hasher);
                 if self.range.contains(hash) {
                     let key = whole_key(part, &entry, &mut key)?;
                     self.put(hash, key, whole_value(part, &entry, &mut value)?)?;
@@ -275,7 +275,7 @@ impl<'a> Checked<'a> {
         hasher: Hasher,
         seen: &mut HashSet<PageId>,
     ) -> Result<(), StateError> {
-        let hash = entry.long_key_hash().unwrap_or_else(|| hasher.hash_bytes(entry.key));
+        let hash = entry.hash(&hasher);
         if !region.hashes().contains(hash) || !self.root.range.contains(hash) {
             return Err(StateError::corrupt(format!("page {id} has an entry that belongs elsewhere")));
         }
