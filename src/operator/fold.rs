@@ -4,6 +4,7 @@ use super::keyed_state::{KeyedState, WINDOW};
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
+use super::viewing::Viewing;
 use super::{Emit, KeyOf, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
@@ -137,6 +138,10 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
 
     fn hydrate(&mut self) -> Result<bool, Failed> {
         self.state.hydrate()
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.state.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

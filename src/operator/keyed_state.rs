@@ -1,11 +1,12 @@
 //! The state of a keyed operator, as all of them keep it: a table, and how far the emission at the end has come.
 
+use super::Progress;
 use super::emitted::Emitted;
 use super::kept::value;
 use super::kept_table::KeptTable;
 use super::operating::Open;
-use super::Progress;
 use super::stage::Taken;
+use super::viewing::Viewing;
 use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
@@ -85,6 +86,10 @@ impl<K: Record, V: Record> KeyedState<K, V> {
 
     pub fn settle(&mut self, durable: bool) {
         self.table.settle(durable);
+    }
+
+    pub fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.table.view(&self.open, asked)
     }
 
     pub fn forget(&mut self) -> Result<(), Failed> {

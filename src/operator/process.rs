@@ -5,6 +5,7 @@ use super::keyed_state::{KeyedState, WINDOW};
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
+use super::viewing::Viewing;
 use super::{KeyOf, Operator, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
@@ -62,6 +63,10 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
 
     fn settle(&mut self, durable: bool) {
         self.state.settle(durable);
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.state.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

@@ -1,6 +1,6 @@
 //! The table without types: hashes and encoded keys and values, in buckets of pages. It knows no Rust type and no scan.
 
-use super::chain::Chain;
+use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::entry::{ENTRY_BYTES, Entry, Found, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
@@ -142,15 +142,26 @@ impl Buckets {
 
     /// Looks a key up in all pages of its bucket.
     pub fn locate(&self, hash: u64, key: &[u8]) -> Result<Option<Place>, StateError> {
-        let mut chain = Chain::new(&self.pages, self.directory.bucket_of(hash));
+        Self::find(&self.pages, self.layout, self.directory.bucket_of(hash), hash, key)
+    }
+
+    /// The same in pages that need not be those of a table.
+    pub fn find(
+        source: &impl Source,
+        layout: Layout,
+        bucket: PageId,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<Option<Place>, StateError> {
+        let mut chain = Chain::new(source, bucket);
         while let Some((id, page)) = chain.next()? {
             let mut failed = None;
             let is_key = |slot| {
-                let entry = self.layout.entry(page, slot);
+                let entry = layout.entry(page, slot);
                 match entry.long_key() {
                     Some(long) if entry.long_key_hash() == Some(hash) => {
                         // A look-up that cannot go on stops as one that has found its key.
-                        long::equals(&self.pages, long, key).unwrap_or_else(|error| {
+                        long::equals(source, long, key).unwrap_or_else(|error| {
                             failed = Some(error);
                             true
                         })
@@ -159,7 +170,7 @@ impl Buckets {
                     None => entry.key == key,
                 }
             };
-            let found = self.layout.shape_of(page).find(page, hash, is_key);
+            let found = layout.shape_of(page).find(page, hash, is_key);
             match (failed, found) {
                 (Some(error), _) => return Err(error),
                 (None, Some(slot)) => return Ok(Some(Place { page: id, slot })),

@@ -34,11 +34,7 @@ impl<K: Record, V: Record> Table<K, V> {
         key: &[u8],
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if Self::IS_FIXED && self.groups > 0 {
-            self.modify_fixed(hash, key, f)
-        } else {
-            self.modify_heap(hash, key, f)
-        }
+        if Self::IS_FIXED && self.groups > 0 { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, f) }
     }
 
     #[inline(always)] // As in `update_fixed`: else the compiler does not know how long `key` is.
