@@ -106,6 +106,12 @@ impl Directory {
         *self = less;
     }
 
+    /// How many entries it has.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
     /// The bucket of a hash.
     ///
     /// # Panics

@@ -5,3 +5,4 @@ mod hostile;
 mod model;
 mod modify;
 mod rows;
+mod shrink;
