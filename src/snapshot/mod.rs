@@ -88,6 +88,7 @@ pub use pin::{Hold, Pin};
 pub use prune::{Compacted, Pruned};
 pub use reader::{EpochReport, Held, Reader};
 pub use restored::{Restored, RestoredEntry};
+pub use savepoint::{Copying, check_savepoint};
 pub use sink::{ReadAt, Sink};
 pub use store::{Audit, EpochInfo, Store};
 

@@ -2,7 +2,7 @@
 
 use super::buckets::{Buckets, Layout, groups_for};
 use super::chain::{Chain, chain};
-use super::directory::{DEPTH_MAX, Directory};
+use super::directory::DEPTH_MAX;
 use super::groups::Shape;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head};
 use super::{HashRange, StateError};
@@ -87,9 +87,8 @@ impl Buckets {
             load = load + self.load_of(self.pages.read(id)?);
         }
         let groups = self.groups_for(load.count, load.heap_live);
-        if Directory::admits(self.range, region.depth + 1, self.buckets) {
-            let halves = region.halves();
-            let ours: Vec<_> = halves.into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+        let ours: Vec<_> = region.halves().into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+        if self.directory.make_way(ours[0], self.buckets) {
             return self.rebuild(&chain, &ours, groups);
         }
         self.chain_on(chain[chain.len() - 1], region, groups).map(|_| ())

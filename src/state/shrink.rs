@@ -16,11 +16,9 @@ impl Buckets {
     /// number of times.
     pub fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
         let count = Head::load(self.pages.read(id)?).count;
-        // Pages that are in the snapshot still are not fetched for this.
-        if (count >= LOOK_EVERY && !count.is_multiple_of(LOOK_EVERY)) || self.pages.absent() > 0 {
-            return Ok(());
+        if count < LOOK_EVERY || count.is_multiple_of(LOOK_EVERY) {
+            while self.give_back_one(hash, id)? {}
         }
-        while self.give_back_one(hash, id)? {}
         Ok(())
     }
 
@@ -54,12 +52,16 @@ impl Buckets {
             return self.widen(bucket, region, buddy);
         }
         let other = self.directory.bucket_of(buddy.prefix.max(self.range.start));
+        // One that is in the snapshot still is not fetched for this.
+        if self.pages.is_absent(other) {
+            return Ok(false);
+        }
         let other_head = Head::load(self.pages.read(other)?);
         if other_head.depth != head.depth || other_head.next.is_some() {
             return Ok(false);
         }
-        if !self.directory.admits_less(self.buckets - 1) {
-            self.directory.halve_in_time(self.buckets);
+        if !self.directory.may_merge(self.buckets - 1) {
+            self.directory.halve_in_time(region, self.buckets);
             return Ok(false);
         }
         // The fewer move.
@@ -72,7 +74,7 @@ impl Buckets {
         self.directory.point(moved.prefix, moved.depth, into);
         self.buckets -= 1;
         self.pages.free(from);
-        self.directory.halve_in_time(self.buckets);
+        self.directory.halve_in_time(region, self.buckets);
         Ok(true)
     }
 

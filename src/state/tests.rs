@@ -1,6 +1,7 @@
 //! The table against plain maps.
 
 mod edges;
+mod elements;
 mod hostile;
 mod model;
 mod modify;

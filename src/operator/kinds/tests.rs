@@ -1,0 +1,1 @@
+//! States against plain collections.
