@@ -1,7 +1,9 @@
 //! The table against plain maps.
 
 mod edges;
+mod elements;
 mod hostile;
 mod model;
 mod modify;
 mod rows;
+mod shrink;
