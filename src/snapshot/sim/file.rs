@@ -129,7 +129,7 @@ impl Sink for SimFile {
     }
 
     /// One after the other, whatever threads there are: calls are counted.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums, _: bool) -> io::Result<()> {
         runs.iter_mut().try_for_each(|run| {
             run.sum();
             self.write(run.offset_bytes, run.parts)
