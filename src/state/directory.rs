@@ -16,6 +16,12 @@ pub(super) const DEPTH_MAX: u32 = 32;
 /// How many entries per bucket the directory may have: so that keys which agree in a long prefix (by chance or by malice)
 /// make a chain, not a huge directory. The same holds for each deeper one.
 const ENTRIES_PER_BUCKET: u64 = 16;
+/// Above so many entries per bucket it is to become smaller.
+const ENTRIES_PER_BUCKET_TOO_MANY: u64 = 32;
+/// So many entries are looked at for each merge, on average.
+const LOOKED_AT: usize = 64;
+/// By so many bits a bucket may lie deeper than a directory in proportion, whatever else there is: see [`Depths::admit`].
+const DEEPER_BITS: u32 = 10;
 /// A few more buckets count than there are, so that small tables split freely.
 const BUCKETS_FREE: u64 = 64;
 /// No bucket.
@@ -32,7 +38,11 @@ pub(super) struct Directory {
     buckets: Vec<PageId>,
     /// By number. One without buckets is not in use.
     deeper: Vec<Deeper>,
+    /// Merges since it was last looked at whether it can be halved.
+    merges: usize,
 }
+
+const _: () = assert!(1 << DEEPER_BITS <= ENTRIES_PER_BUCKET * BUCKETS_FREE);
 
 /// The buckets of a region that is one entry of the directory above.
 #[derive(Default)]
@@ -40,11 +50,27 @@ struct Deeper {
     shift: u32,
     /// A power of two of them.
     buckets: Vec<PageId>,
+    /// As above.
+    merges: usize,
 }
 
 impl Deeper {
     fn at(&self, hash: u64) -> usize {
         (hash >> self.shift) as usize & (self.buckets.len() - 1)
+    }
+
+    /// Two buckets have become one: it is halved, if both entries of each pair agree, as often as that goes. All of it is looked
+    /// at only every so many merges, so that a merge costs the same whatever its size.
+    fn halve_in_time(&mut self) {
+        self.merges += 1;
+        if self.merges * LOOKED_AT < self.buckets.len() {
+            return;
+        }
+        self.merges = 0;
+        while self.buckets.len() > 1 && self.buckets.chunks(2).all(|pair| pair[0] == pair[1]) {
+            self.buckets = self.buckets.iter().step_by(2).copied().collect();
+            self.shift += 1;
+        }
     }
 
     /// How many buckets there are: each is a run of entries.
@@ -59,7 +85,7 @@ impl Directory {
         let shift = 64 - depth.max(1);
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
-        Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new() }
+        Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new(), merges: 0 }
     }
 
     /// Of these buckets and no others.
@@ -148,6 +174,49 @@ impl Directory {
         depth <= DEPTH_MAX && 1 << (depth - self.depth()) <= ENTRIES_PER_BUCKET * count
     }
 
+    /// Whether two buckets may become one, so that so many are left: a restore must be able to take in all of them, wherever
+    /// they are.
+    pub fn may_merge(&self, left: u64) -> bool {
+        let deepest = self.deeper.iter().map(|deeper| 64 - deeper.shift.min(64)).fold(self.depth(), u32::max);
+        Self::admits(self.range, deepest.saturating_sub(DEEPER_BITS), left)
+    }
+
+    /// Two buckets have become one of this prefix, or should have, and so many are left. A directory that is far too large for
+    /// them is halved, as [`Deeper::halve_in_time`] does.
+    pub fn halve_in_time(&mut self, Region { prefix, depth }: Region, left: u64) {
+        if depth >= self.depth() {
+            let (at, _) = self.entries(prefix, depth);
+            if let Some(number) = number(self.buckets[at]) {
+                self.deeper[number].halve_in_time();
+            }
+        }
+        self.merges += 1;
+        let is_too_large = self.buckets.len() as u64 > ENTRIES_PER_BUCKET_TOO_MANY * (left + BUCKETS_FREE);
+        if is_too_large && self.merges * LOOKED_AT >= self.buckets.len() {
+            self.merges = 0;
+            self.halve();
+        }
+    }
+
+    /// One bit less, if both entries of each pair are the same bucket.
+    fn halve(&mut self) {
+        let mut less = Self::new(self.range, self.depth() - 1);
+        for (prefix, &bucket) in (self.first..).zip(&self.buckets) {
+            let entry = &mut less.buckets[(prefix / 2 - less.first) as usize];
+            if bucket >= DEEPER || (*entry != HOLE && *entry != bucket) {
+                return;
+            }
+            *entry = bucket;
+        }
+        *self = less;
+    }
+
+    /// How many entries it has.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.buckets.len()
+    }
+
     /// Points all hashes of a prefix to a bucket. Says whether there were only holes before.
     pub fn point(&mut self, prefix: u64, depth: u32, bucket: PageId) -> bool {
         let (from, to) = self.entries(prefix, depth);
@@ -167,7 +236,7 @@ impl Directory {
     fn point_below(&mut self, at: usize, prefix: u64, depth: u32, bucket: PageId) -> bool {
         let entry = self.buckets[at];
         let number = number(entry).unwrap_or_else(|| {
-            self.buckets[at] = self.add(Deeper { shift: self.shift, buckets: vec![entry] });
+            self.buckets[at] = self.add(Deeper { shift: self.shift, buckets: vec![entry], merges: 0 });
             (self.buckets[at] - DEEPER) as usize
         });
         let deeper = &mut self.deeper[number];
@@ -225,7 +294,7 @@ impl Directory {
         let (low, high) = deeper.buckets.split_at(deeper.buckets.len() / 2);
         [low, high].map(|half| match *half {
             [bucket] => bucket,
-            _ => self.add(Deeper { shift: deeper.shift, buckets: half.to_vec() }),
+            _ => self.add(Deeper { shift: deeper.shift, buckets: half.to_vec(), merges: 0 }),
         })
     }
 

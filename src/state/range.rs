@@ -47,6 +47,11 @@ pub fn key_group(hash: u64) -> u32 {
     (hash >> (64 - GROUP_BITS)) as u32
 }
 
+/// The hashes of a key group.
+pub(super) fn hashes_of(group: u32) -> HashRange {
+    HashRange::of_prefix(u64::from(group) << (64 - GROUP_BITS), GROUP_BITS)
+}
+
 /// The task, of `tasks`, that owns a hash.
 #[inline]
 pub fn task_of(hash: u64, tasks: u32) -> u32 {

@@ -153,7 +153,7 @@ impl Buckets {
         let mut chain = Chain::new(part, bucket);
         while let Some((_, page)) = chain.next()? {
             for entry in part.layout.entries(page) {
-                let hash = self.hash_of(&entry);
+                let hash = entry.hash(&self.hasher);
                 if self.range.contains(hash) {
                     let key = whole_key(part, &entry, &mut key)?;
                     self.put(hash, key, whole_value(part, &entry, &mut value)?)?;
@@ -255,7 +255,7 @@ impl<'a> Checked<'a> {
         hasher: Hasher,
         seen: &mut HashSet<PageId>,
     ) -> Result<(), StateError> {
-        let hash = entry.long_key_hash().unwrap_or_else(|| hasher.hash_bytes(entry.key));
+        let hash = entry.hash(&hasher);
         if !region.hashes().contains(hash) || !self.root.range.contains(hash) {
             return Err(StateError::corrupt(format!("page {id} has an entry that belongs elsewhere")));
         }

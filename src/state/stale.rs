@@ -44,7 +44,7 @@ impl<K: Record, V: Record> Table<K, V> {
                 if number <= bound {
                     let mut long = Vec::new();
                     let mut key = super::scan::whole_key(&buckets.pages, &entry, &mut long)?;
-                    found.push((buckets.hash_of(&entry), K::decode(&mut key)?));
+                    found.push((entry.hash(&buckets.hasher), K::decode(&mut key)?));
                 }
             }
         }

@@ -6,3 +6,4 @@ mod hostile;
 mod model;
 mod modify;
 mod rows;
+mod shrink;
