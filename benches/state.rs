@@ -16,7 +16,7 @@ use std::hash::Hash;
 use std::hint::black_box;
 
 /// Records that are looked up together.
-const WINDOW: usize = 64;
+const WINDOW: usize = 256;
 /// Touched ahead of need, as a job does.
 const AHEAD_BYTES: usize = 64 << 20;
 /// Updates of one side before it is the other's turn.
@@ -70,7 +70,6 @@ impl<K: Record + Clone> Ours<K> {
             let hash = self.window.key(&self.hasher, key);
             self.window.push(hash, ((), ()));
         }
-        self.table.prefetch_all(&self.window);
     }
 }
 
@@ -128,7 +127,11 @@ impl Row<'_> {
             assert_eq!(ours.table.len(), map.len() as u64);
             for (key, count) in map.iter().take(1000) {
                 let hash = ours.table.hash(key);
-                assert_eq!(ours.table.get(hash, key).expect("readable").as_ref(), Some(count), "both have seen the same");
+                assert_eq!(
+                    ours.table.get(hash, key).expect("readable").as_ref(),
+                    Some(count),
+                    "both have seen the same"
+                );
             }
             times[2].take(all.len(), || Side::remove(&mut map, all), || ours.remove(all));
             assert!(ours.table.is_empty() && map.is_empty());
@@ -157,7 +160,7 @@ fn slowest_batch(name: &str, size: u64) {
         batches.time(|| ours.insert(keys));
         noise.time_busy(batches.mean_ns());
     }
-    println!("{name:<28} {batches} | a computation of the same length beside it {noise}");
+    println!("{name:<28}{batches} a computation of the same length beside it{noise}");
 }
 
 fn main() {
@@ -167,13 +170,25 @@ fn main() {
     let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let wants = |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()));
     let scale = if is_test { 10_000 } else { 1 };
-    println!("ns of CPU time per key (map / table, and the ratio: higher is better for the table), medians of alternating turns");
+    println!(
+        "ns of CPU time per key (map / table, and the ratio: higher is better for the table), medians of alternating turns"
+    );
     for (size, count) in [("10 k", 10_000), ("1 M", 1_000_000), ("10 M", 10_000_000)] {
         let count = (count / scale).max(100);
-        let (rounds, updates) = if is_test { (1, 1000) } else if count > 1_000_000 { (2, 4_000_000) } else { (5, 4_000_000) };
+        let (rounds, updates) = if is_test {
+            (1, 1000)
+        } else if count > 1_000_000 {
+            (2, 4_000_000)
+        } else {
+            (5, 4_000_000)
+        };
         for keys in ["uniform", "Zipf"] {
             let at = |seed, len| -> Vec<u64> {
-                if keys == "Zipf" { zipf(seed, count).take(len).collect() } else { numbers(seed, count).take(len).collect() }
+                if keys == "Zipf" {
+                    zipf(seed, count).take(len).collect()
+                } else {
+                    numbers(seed, count).take(len).collect()
+                }
             };
             let fixed = format!("u64 {size} {keys}");
             if wants(&fixed) {
@@ -191,7 +206,12 @@ fn main() {
         let name = format!("u64 1 M uniform, {kib} KiB pages");
         if wants(&name) {
             let count = 1_000_000 / scale;
-            let row = Row { name: &name, rounds: if is_test { 1 } else { 3 }, updates: 4_000_000 / scale as usize, page_bytes: kib << 10 };
+            let row = Row {
+                name: &name,
+                rounds: if is_test { 1 } else { 3 },
+                updates: 4_000_000 / scale as usize,
+                page_bytes: kib << 10,
+            };
             row.run(&shuffled(count), |seed, len| numbers(seed, count).take(len).collect());
         }
     }

@@ -12,7 +12,7 @@ use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
-use crate::operator::{Part, Place, SPLITS, SplitState, TABLE, blamed, check_schema, value};
+use crate::operator::{EMITTED, Part, Place, SPLITS, SplitState, blamed, check_schema, value};
 use crate::page::Pool;
 use crate::runtime::{
     Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
@@ -214,8 +214,20 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
 }
 
 fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreError> {
-    let Checkpoints { keep, durability, sink, .. } = *checkpoints;
-    Store::open(folder, StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
+    let Checkpoints { keep, durability, sink, writer_threads, writer_bytes_per_s, .. } = *checkpoints;
+    let options = StoreOptions {
+        keep,
+        durability,
+        sink,
+        page_bytes: PAGE_BYTES,
+        writer_threads,
+        bandwidth_bytes_per_s: writer_bytes_per_s,
+        ..StoreOptions::default()
+    };
+    match &checkpoints.from_savepoint {
+        Some(file) => Store::open_from(file, folder, options),
+        None => Store::open(folder, options),
+    }
 }
 
 /// Is it this job's, and does every state find its operator?
@@ -239,11 +251,21 @@ fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Erro
     }))
 }
 
-/// Do the tables hold what they are drawn to hold?
+/// Do the tables hold what they are drawn to hold, and has no operator a state that it is not drawn with? One that is new
+/// begins empty.
 fn check_tables(drawing: &Drawing, snapshot: &Restored) -> Result<(), Error> {
-    for entry in snapshot.entries.iter().filter(|entry| entry.state == TABLE) {
-        if let Some((_, schema)) = drawing.tables.iter().find(|(name, _)| **name == *entry.operator) {
+    for entry in &snapshot.entries {
+        let Some((_, tables)) = drawing.tables.iter().find(|(name, _)| **name == *entry.operator) else { continue };
+        if let Some(schema) = tables.schema_of(&entry.state) {
             check_schema(entry, schema, snapshot.epoch)?;
+        }
+        if Side::of_state(&entry.state).is_none() && entry.state != EMITTED && !tables.are_of(&entry.state) {
+            return Err(Error::Restore(RestoreError::State {
+                operator: entry.operator.clone(),
+                state: entry.state.clone(),
+                epoch: snapshot.epoch,
+                drawn: tables.to_string(),
+            }));
         }
     }
     Ok(())

@@ -18,11 +18,14 @@ pub struct Checkpoints {
     pub(crate) from_epoch: Option<u64>,
     pub(crate) accept_duplicates: bool,
     pub(crate) place: Option<StatePlace>,
+    pub(crate) from_savepoint: Option<PathBuf>,
     pub(crate) verify_on_restore: bool,
     pub(crate) hydrate: Hydrate,
     pub(crate) protocol: Protocol,
     pub(crate) initiators: Option<Initiators>,
     pub(crate) unaligned_after: Duration,
+    pub(crate) writer_threads: usize,
+    pub(crate) writer_bytes_per_s: Option<u64>,
 }
 
 /// When restored state is read from the snapshot.
@@ -60,11 +63,14 @@ impl Checkpoints {
             from_epoch: None,
             accept_duplicates: false,
             place: None,
+            from_savepoint: None,
             verify_on_restore: false,
             hydrate: Hydrate::default(),
             protocol: Protocol::default(),
             initiators: None,
             unaligned_after: Duration::from_millis(20),
+            writer_threads: 0,
+            writer_bytes_per_s: None,
         }
     }
 
@@ -99,6 +105,15 @@ impl Checkpoints {
     /// The state folder; made if it is missing. One job at a time.
     pub fn to(mut self, folder: impl Into<PathBuf>) -> Self {
         self.place = Some(StatePlace::Folder(folder.into()));
+        self
+    }
+
+    /// Begins with a savepoint: the state folder must be new or empty, and is begun with a checked copy of this file, from which
+    /// the job goes on as from any checkpoint, on whatever machine and at any parallelism. The file is only read, so any number
+    /// of jobs can begin with it. It holds for the first start only: a later one, which goes on from the state folder, is refused
+    /// with it.
+    pub fn from_savepoint(mut self, file: impl Into<PathBuf>) -> Self {
+        self.from_savepoint = Some(file.into());
         self
     }
 
@@ -138,6 +153,20 @@ impl Checkpoints {
     /// How the store's file is written. Default: through mappings.
     pub fn sink(mut self, sink: SinkKind) -> Self {
         self.sink = sink;
+        self
+    }
+
+    /// Threads that copy large checkpoints into the store's file, and take their checksums on the way; 1: the one that
+    /// coordinates the job. Default, and 0: half as many as there are cores, at most 4.
+    pub fn writer_threads(mut self, threads: usize) -> Self {
+        self.writer_threads = threads;
+        self
+    }
+
+    /// Writes checkpoints no faster than this, so that operators keep the memory bus and others the disk: they take longer for
+    /// it, and where they take longer than the interval it stretches. Default: as fast as it goes.
+    pub fn writer_bytes_per_s(mut self, bytes_per_s: u64) -> Self {
+        self.writer_bytes_per_s = Some(bytes_per_s);
         self
     }
 

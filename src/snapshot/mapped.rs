@@ -10,12 +10,14 @@
 
 use super::format::HEAD_BYTES;
 use super::pwrite::PwriteSink;
-use super::sink::{ReadAt, Sink};
+use super::sink::{ReadAt, Run, Sink};
+use super::sums::Sums;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A stretch of whole segments.
@@ -86,6 +88,31 @@ impl MappedSink {
         Ok(())
     }
 
+    /// A page that is written to the disk while it is mapped gets write-protected first, one interrupt to every core of the
+    /// process for each. So the mapping lets go of pages before that, all in one go; what was written stays with the file.
+    fn let_go(&self, mut range: Range<u64>) -> io::Result<()> {
+        while !range.is_empty() {
+            let (region, part) = self.locate(&range)?;
+            range.start += part.len() as u64;
+            // SAFETY: of a shared mapping this drops page table entries only; the bytes are the file's.
+            unsafe { region.map.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())? };
+        }
+        Ok(())
+    }
+
+    /// Writes one part after the other. Callers have `&mut self`; where several threads are in here for one of them, each has
+    /// a range of its own.
+    fn put(&self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let len_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        self.populate(offset_bytes..offset_bytes + len_bytes)?;
+        let mut at = offset_bytes;
+        for part in parts {
+            self.copy(at, part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
     fn copy(&self, offset_bytes: u64, mut bytes: &[u8]) -> io::Result<()> {
         let mut range = offset_bytes..offset_bytes + bytes.len() as u64;
         while !bytes.is_empty() {
@@ -95,11 +122,20 @@ impl MappedSink {
             bytes = rest;
             // SAFETY: `part` lies within the map (`locate`), whose length the file had when it was mapped and still
             // has, for it is never truncated. Nobody forms a reference into the map: reads go through `pread`. `now` is
-            // not in the map, so the two do not overlap. `&self` is enough: `write`, the only caller, has `&mut`.
+            // not in the map, so the two do not overlap. `&self` is enough: the callers of `put` have `&mut`, and threads
+            // that are in here at the same time have ranges that do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), region.map.as_mut_ptr().add(part.start), now.len()) };
         }
         Ok(())
     }
+}
+
+/// Has the system begin to write this to the disk, so that the disk works while the next run is copied. It says nothing about
+/// whether that works: the sync that follows does.
+pub(super) fn send_ahead(file: &File, range: Range<u64>) {
+    let (from, len) = (range.start as i64, (range.end - range.start) as i64);
+    // SAFETY: the call takes numbers only, and the descriptor is open for as long as `file` is borrowed.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), from, len, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 impl ReadAt for MappedSink {
@@ -121,23 +157,28 @@ impl Sink for MappedSink {
         if offset_bytes < HEAD_BYTES {
             return self.file.write(offset_bytes, parts);
         }
-        let len_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        self.populate(offset_bytes..offset_bytes + len_bytes)?;
-        let mut at = offset_bytes;
-        for part in parts {
-            self.copy(at, part)?;
-            at += part.len() as u64;
-        }
-        Ok(())
+        self.put(offset_bytes, parts)
+    }
+
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> io::Result<()> {
+        // What `copy` relies on.
+        let apart = runs.is_sorted_by(|one, next| one.end_bytes() <= next.offset_bytes);
+        assert!(apart && runs.first().is_none_or(|run| run.offset_bytes >= HEAD_BYTES), "runs ascend in the segments");
+        let sink = &*self;
+        sums.each(runs, |run| {
+            run.sum();
+            sink.put(run.offset_bytes, run.parts)?;
+            if ahead {
+                let range = run.offset_bytes..run.end_bytes();
+                sink.let_go(range.clone())?;
+                send_ahead(sink.file.file(), range);
+            }
+            Ok(())
+        })
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        // A page that is synced while it is mapped gets write-protected, one interrupt to every core of the process for
-        // each. So let go of the mappings' pages first, all in one go; what was written stays with the file.
-        for region in &self.regions {
-            // SAFETY: of a shared mapping this drops page table entries only; the bytes are the file's.
-            unsafe { region.map.unchecked_advise(UncheckedAdvice::DontNeed)? };
-        }
+        self.let_go(HEAD_BYTES..self.mapped_to_bytes())?;
         // `fdatasync` takes what was written through a shared mapping along.
         self.file.sync()
     }

@@ -1,5 +1,8 @@
 //! Files that are made to hurt: all checksums right, and nothing else. What chance does is in `tests/store_*`.
 
+mod begun;
+mod flips;
+
 use super::codec::{decode, encode, encoded_len};
 use super::format::{BlobRef, HEAD_BYTES, META_OFFSETS, MapRef, Meta, Nodes, Slot, Superblock, TableEntry, TaggedSlot};
 use super::map::PageMap;

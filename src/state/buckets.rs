@@ -4,8 +4,8 @@ use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::entry::{ENTRY_BYTES, Entry, Found, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
+use super::head::{HEAD_BYTES, Head, spread, u16_at};
 use super::room::Scratch;
-use super::head::{HEAD_BYTES, Head, u16_at};
 use super::{HashRange, Hasher, StateError, long};
 use crate::page::{PageId, Pages};
 
@@ -64,11 +64,19 @@ impl Layout {
         self.shape_of(page).taken(page).map(move |slot| self.entry(page, slot))
     }
 
+    /// How many entries a page takes. Of keys and values in slots not all pages take the same, up to an eighth less: keys come
+    /// evenly, and all buckets would split at about the same time.
+    #[inline]
+    pub fn limit(self, page: &[u8], shape: &Shape) -> usize {
+        let limit = shape.limit();
+        if self == Self::Heap { limit } else { limit - limit * spread(page) / 512 }
+    }
+
     /// Whether a page takes another entry of so many bytes.
     pub fn has_room(self, page: &[u8], bytes: usize) -> bool {
         let (head, shape) = (Head::load(page), self.shape_of(page));
         let in_heap = self != Self::Heap || head.heap_low as usize >= shape.end() + bytes;
-        (head.count as usize) < shape.limit() && in_heap
+        (head.count as usize) < self.limit(page, &shape) && in_heap
     }
 
     /// Adds an entry to a page that has room for it.
@@ -138,11 +146,6 @@ impl Buckets {
     #[inline]
     pub fn value_bytes_max(&self) -> usize {
         self.pages.page_bytes() / 4
-    }
-
-    /// The hash of an entry's key.
-    pub fn hash_of(&self, entry: &Entry<'_>) -> u64 {
-        entry.long_key_hash().unwrap_or_else(|| self.hasher.hash_bytes(entry.key))
     }
 
     /// Looks a key up in all pages of its bucket.
@@ -317,7 +320,8 @@ impl Buckets {
         pages.into_iter().for_each(|id| self.pages.free(id));
     }
 
-    /// Takes an entry out of the table. If pages run out, nothing has changed.
+    /// Takes an entry out of the table, and gives back pages that are then no longer needed. If pages run out, nothing has
+    /// changed.
     pub fn remove(&mut self, hash: u64, place: Place) -> Result<(), StateError> {
         let entry = self.entry(place)?;
         let mut freed = Vec::new();
@@ -328,6 +332,8 @@ impl Buckets {
         self.free(freed);
         // Saturating: the number comes from a snapshot.
         self.len = self.len.saturating_sub(1);
+        // The entry is gone, whatever becomes of its page: what is damaged will be met again, and told of, by who needs it.
+        let _ = self.give_back(hash, place.page);
         Ok(())
     }
 }

@@ -44,6 +44,11 @@ impl Shape {
         slots - slots / 8
     }
 
+    /// Bytes of groups that so many entries take in a page that is used up.
+    pub const fn bytes_of(&self, entries: usize) -> usize {
+        entries * Self::stride(self.slot_bytes) / (LANES - 1)
+    }
+
     /// Whether so many groups (at least one) fit in a page.
     pub const fn is_within(&self, page_bytes: usize) -> bool {
         self.groups > 0 && self.end() <= page_bytes
@@ -114,6 +119,7 @@ impl Shape {
     }
 
     /// Takes a free slot for a hash. The page has one: it holds fewer entries than [`Shape::limit`].
+    #[inline(always)]
     pub fn claim(&self, page: &mut [u8], hash: u64) -> usize {
         let mut group = self.home(hash);
         for _ in 0..self.groups {
@@ -154,6 +160,7 @@ impl Shape {
     }
 
     /// The slots that are taken.
+    #[inline]
     pub fn taken(self, page: &[u8]) -> impl Iterator<Item = usize> {
         (0..self.groups).flat_map(move |index| {
             let group = HEAD_BYTES + index * Self::stride(self.slot_bytes);

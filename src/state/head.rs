@@ -84,17 +84,19 @@ impl Head {
     pub fn of_tag(tag: u64) -> Self {
         Self { kind: tag as u8, depth: (tag >> 8) as u8, prefix: tag >> 32 << 32, ..Self::default() }
     }
-
-    /// Bytes of the heap that entries use.
-    pub fn heap_live(&self, page_bytes: usize) -> usize {
-        page_bytes - self.heap_low as usize - self.heap_dead as usize
-    }
 }
 
 /// The next page of the chain.
 #[inline]
 pub(super) fn next_of(page: &[u8]) -> Option<PageId> {
     u32_at(page, 16).checked_sub(1)
+}
+
+/// A number below 64 that the prefix decides, without a pattern.
+#[inline]
+pub(super) fn spread(page: &[u8]) -> usize {
+    let prefix = u64::from_le_bytes(page[8..16].try_into().expect("eight bytes"));
+    (prefix.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
 }
 
 /// The number of entries.

@@ -12,9 +12,10 @@ use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
 use super::restore::Part;
 use super::room::Scratch;
-use super::{Ahead, HashRange, Hasher, StateError, Window};
+use super::{Ahead, HashRange, Hasher, StateError};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
+use fixed::AHEAD;
 
 /// What one task remembers by key. Every call takes the key's hash, by the [`Hasher`] that the table was made with.
 pub struct Table<K, V> {
@@ -117,12 +118,37 @@ impl<K: Record, V: Record> Table<K, V> {
         self.buckets.hasher.hash(key, &mut self.key)
     }
 
-    /// Asks the processor to fetch where the keys of a window are or will be, if the table is large.
+    /// Asks the processor to fetch where keys of these hashes are or will be, if the table is large. What takes in records by
+    /// batches does that itself.
     #[inline]
-    pub fn prefetch_all<T>(&self, window: &Window<K, T>) {
+    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
         if !self.is_fixed() {
-            self.prefetch_heap(window.hashes());
+            self.prefetch_heap(hashes);
+        } else if self.is_large() {
+            hashes.for_each(|hash| self.prefetch_fixed(hash));
         }
+    }
+
+    /// Has the places of the first records of a batch fetched. How many ahead it is to go on with.
+    #[inline]
+    fn begin_batch(&self, records: &impl Ahead) -> Option<usize> {
+        if !self.is_fixed() {
+            self.prefetch_heap((0..records.len()).map(|others| records.hash_ahead(others).unwrap_or_default()));
+        } else if self.is_large() {
+            (0..AHEAD).map_while(|others| records.hash_ahead(others)).for_each(|hash| self.prefetch_fixed(hash));
+            return Some(AHEAD);
+        }
+        None
+    }
+
+    /// The next record of a batch, while a later one's place is being fetched.
+    #[inline(always)]
+    fn next_of_batch<I: Ahead>(&self, records: &mut I, ahead: Option<usize>) -> Option<I::Item> {
+        let record = records.next();
+        if let Some(hash) = ahead.and_then(|ahead| records.hash_ahead(ahead)) {
+            self.prefetch_fixed(hash);
+        }
+        record
     }
 
     /// Changes the value of a key with `f`; the value is first made by `init` if there is none.
@@ -208,8 +234,7 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in the records of a [`Window`], in order; [`Table::prefetch_all`] first makes it fast. The first record of a key
-    /// becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each`
+    /// Takes in the records of a [`Window`](super::Window), in order. The first record of a key becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each`
     /// gets what it saw, along with what came with the record.
     ///
     /// # Errors
@@ -220,7 +245,7 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
+        mut records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
@@ -235,11 +260,9 @@ impl<K: Record, V: Record> Table<K, V> {
             next(value, record);
             seen(value)
         };
-        if self.is_fixed() {
-            return self.upsert_all_fixed(records, first, next, each);
-        }
-        for (hash, key, (record, along)) in records {
-            let result = self.upsert_heap(hash, key, record, first, next)?;
+        let ahead = self.begin_batch(&records);
+        while let Some((hash, key, (record, along))) = self.next_of_batch(&mut records, ahead) {
+            let result = self.upsert(hash, key, record, first, next)?;
             each(along, result)?;
         }
         Ok(())

@@ -1,7 +1,10 @@
 //! The table against plain maps.
 
 mod edges;
+mod elements;
+mod growth;
 mod hostile;
 mod model;
 mod modify;
 mod rows;
+mod shrink;

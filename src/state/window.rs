@@ -72,7 +72,7 @@ impl<K: Record, T> Window<K, T> {
 }
 
 /// Records that can be looked at before they come: so that their places in memory are fetched while others are worked on.
-pub trait Ahead: Iterator {
+pub trait Ahead: ExactSizeIterator {
     /// The hash of the record that comes after so many others.
     fn hash_ahead(&self, records: usize) -> Option<u64>;
 }

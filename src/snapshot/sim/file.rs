@@ -128,6 +128,8 @@ impl Sink for SimFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        let takes = self.disk.disk().sync_takes;
+        std::thread::sleep(takes);
         let mut disk = self.disk.disk();
         let incident = disk.count()?;
         let file = &mut disk.files[self.number];

@@ -6,14 +6,14 @@ use crate::record::Record;
 use crate::state::buckets::Place;
 use crate::state::groups::{LANES, Lanes, Shape, WORD_BYTES, is_last};
 use crate::state::head::{HEAD_BYTES, count_of, next_of, set_count};
-use crate::state::{Ahead, StateError, Value};
+use crate::state::{StateError, Value};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Tables up to this size are in the cache anyway: fetching ahead would only cost.
 const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
 
 /// How many records ahead the places of keys are fetched: as many as the processor can wait for at a time.
-const AHEAD: usize = 12;
+pub(super) const AHEAD: usize = 12;
 
 /// A slot's bytes.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -35,9 +35,15 @@ impl<K: Record, V: Record> Table<K, V> {
         Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
     }
 
+    /// Whether it is worth while to fetch ahead.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes() > PREFETCH_ABOVE_BYTES
+    }
+
     /// Asks the processor to fetch the group where a key of this hash is or will be.
     #[inline(always)]
-    fn prefetch_fixed(&self, hash: u64) {
+    pub(super) fn prefetch_fixed(&self, hash: u64) {
         let bucket = self.buckets.directory.bucket_of(hash);
         let at = self.shape().home(hash);
         self.buckets.pages.prefetch(bucket, at);
@@ -78,29 +84,6 @@ impl<K: Record, V: Record> Table<K, V> {
         &mut slots[lane as usize]
     }
 
-    /// [`Table::upsert`] for records one after the other.
-    #[inline(always)]
-    pub(super) fn upsert_all_fixed<'a, T, A, R, E: From<StateError>>(
-        &mut self,
-        mut records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
-        first: impl Fn(T) -> (V, R) + Copy,
-        next: impl Fn(&mut V, T) -> R + Copy,
-        mut each: impl FnMut(A, R) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let is_large = self.bytes() > PREFETCH_ABOVE_BYTES;
-        if is_large {
-            (0..AHEAD).map_while(|others| records.hash_ahead(others)).for_each(|hash| self.prefetch_fixed(hash));
-        }
-        while let Some((hash, key, (record, along))) = records.next() {
-            if is_large && let Some(hash) = records.hash_ahead(AHEAD) {
-                self.prefetch_fixed(hash);
-            }
-            let result = self.upsert_fixed(hash, key, record, first, next)?;
-            each(along, result)?;
-        }
-        Ok(())
-    }
-
     /// [`Table::upsert`] for an encoded key.
     #[inline(always)]
     pub(super) fn upsert_fixed<T, R>(
@@ -111,7 +94,8 @@ impl<K: Record, V: Record> Table<K, V> {
         first: impl FnOnce(T) -> (V, R),
         next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
-        let mirror = K::Mirror::ref_from_bytes(key).unwrap_or_else(|_| unreachable!("a key of fixed layout has its width"));
+        let mirror =
+            K::Mirror::ref_from_bytes(key).unwrap_or_else(|_| unreachable!("a key of fixed layout has its width"));
         let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
         if let Some(found) = Self::find_fixed(page, self.groups, hash, mirror) {
             let slot = Self::slot_fixed(page, found);
@@ -134,7 +118,7 @@ impl<K: Record, V: Record> Table<K, V> {
         let (shape, key) = (self.shape(), &key[..Self::KEY_BYTES]);
         let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
         let count = count_of(page);
-        if count as usize >= shape.limit() {
+        if count as usize >= self.buckets.layout.limit(page, &shape) {
             self.value.clear();
             value.encode(&mut self.value);
             return self.buckets.put_at(None, hash, key, &self.value);

@@ -3,7 +3,7 @@
 use super::super::buckets::Place;
 use super::super::entry::{Found, VALUE_LONG, find_short};
 use super::super::head::next_of;
-use super::super::{StateError, Value};
+use super::super::{Ahead, StateError, Value};
 use super::{Table, decode};
 use crate::page::PageId;
 use crate::record::Record;
@@ -34,11 +34,7 @@ impl<K: Record, V: Record> Table<K, V> {
         key: &[u8],
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if self.is_fixed() {
-            self.modify_fixed(hash, key, f)
-        } else {
-            self.modify_heap(hash, key, f)
-        }
+        if self.is_fixed() { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, f) }
     }
 
     #[inline]
@@ -140,10 +136,11 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, &'a [u8], T)>,
+        mut records: impl Ahead<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (hash, bytes, record) in records {
+        let ahead = self.begin_batch(&records);
+        while let Some((hash, bytes, record)) = self.next_of_batch(&mut records, ahead) {
             let key = decode(&mut self.kept_key, &mut { bytes })?;
             self.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
             self.kept_key = Some(key);

@@ -13,9 +13,11 @@ mod notices;
 mod outcome;
 mod progress;
 mod run;
+mod saving;
 mod settings;
 mod signals;
 mod summary;
+mod units;
 
 use args::{Cli, Command};
 use clap::Parser;
