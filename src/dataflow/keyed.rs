@@ -6,8 +6,8 @@ use super::stream::Stream;
 use crate::error::Error;
 use crate::graph::Keeps;
 use crate::operator::{
-    Closure, Counting, Fold, FromInitial, Keep, KeyOf, KeyedState, Operate, Operating, Operator, Out, Process, Reducing,
-    Step, TABLE, Tables,
+    Closure, Counting, Fold, FromInitial, Keep, KeyOf, KeyedState, Operate, Operating, Operator, Out, Process,
+    Reducing, Step, TABLE, Tables,
 };
 use crate::record::Record;
 use std::fmt;

@@ -94,12 +94,7 @@ pub trait Operator: Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`Operator::on_record`].
-    fn on_end<E: Emit<Self::Out>>(
-        &self,
-        key: &Self::Key,
-        state: &mut Self::State,
-        out: &mut E,
-    ) -> Result<(), Failed> {
+    fn on_end<E: Emit<Self::Out>>(&self, key: &Self::Key, state: &mut Self::State, out: &mut E) -> Result<(), Failed> {
         let _ = (key, state, out);
         Ok(())
     }

@@ -29,8 +29,8 @@ pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
 pub use kinds::{Aggregate, Aggregator, List, ListIter, Map, MapIter, Value};
 pub use sink::{Committer, Part, Place, Sink, WentBack, Writer};
-pub use source::{Read, Reader, Source, Split};
 pub use snapring_derive::KeyedState;
+pub use source::{Read, Reader, Source, Split};
 pub use stage::Stage;
 pub use states::KeyedState;
 
@@ -58,8 +58,8 @@ pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
 pub(crate) use process::Process;
 pub(crate) use rings::{ByKey, InTurn, Lane, Rings, SendTo, ToAll};
 pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
-pub(crate) use states::Keep;
 pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
+pub(crate) use states::Keep;
 pub(crate) use viewing::{TableCut, Viewing};
 pub(crate) use writing::Writing;
 

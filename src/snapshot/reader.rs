@@ -80,8 +80,9 @@ impl Reader {
     /// `Foreign`: there is none, or that of a newer version. `Corrupt`, `Io`.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let none = || {
-            let reason =
-                format!("no store here (no `{STORE_FILE}`): name the folder that a job was given for its state, or a savepoint");
+            let reason = format!(
+                "no store here (no `{STORE_FILE}`): name the folder that a job was given for its state, or a savepoint"
+            );
             StoreError::Foreign { path: dir.into(), reason }
         };
         if dir.is_file() {

@@ -96,11 +96,7 @@ impl Store {
     }
 
     /// The same in any home: for simulations.
-    pub(super) fn begin_on(
-        mut home: Box<dyn Home>,
-        saved: &Saved,
-        options: StoreOptions,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn begin_on(mut home: Box<dyn Home>, saved: &Saved, options: StoreOptions) -> Result<Self, StoreError> {
         check_sizes(&saved.path, saved.head.geometry, &options)?;
         let path = home.path(1);
         let at = |fault: Fault| fault.at(&path);
@@ -145,7 +141,8 @@ impl Saved {
         match table[..] {
             [entry] if head.follows == 0 => Ok(Self { path: path.to_owned(), file, head, entry }),
             _ => {
-                let reason = format!("no savepoint: the file of a store, of {} checkpoints or a part of it", table.len());
+                let reason =
+                    format!("no savepoint: the file of a store, of {} checkpoints or a part of it", table.len());
                 Err(foreign(path, &reason))
             }
         }

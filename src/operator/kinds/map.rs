@@ -188,7 +188,10 @@ impl<Q: Record, V: Record> Map<Q, V> {
     /// Changes the value of a key with `f`. None: there is none.
     fn change<R>(&mut self, key: &Q, f: impl FnOnce(&mut V) -> R) -> Result<Option<R>, StateError> {
         let changed = self.with(key, |entries, key| {
-            entries.modify(key, |entry| if entry.is_none() { None } else { entry.get_mut().map(|entry| f(&mut entry.value)) })
+            entries.modify(
+                key,
+                |entry| if entry.is_none() { None } else { entry.get_mut().map(|entry| f(&mut entry.value)) },
+            )
         })?;
         if changed.as_ref().is_some_and(Option::is_some) {
             self.map.renew();

@@ -1,8 +1,8 @@
 //! One value per key.
 
-use super::by_key::{self, ByKey, Found, Gone};
 use super::super::operating::Open;
 use super::super::viewing::Viewing;
+use super::by_key::{self, ByKey, Found, Gone};
 use super::{Keys, Kind, Opening, Tables, Work, noted};
 use crate::error::{Error, Failed, StateError};
 use crate::record::Record;

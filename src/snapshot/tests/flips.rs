@@ -38,8 +38,10 @@ fn written(epoch: u64, id: PageId) -> u64 {
 fn commit(store: &mut Store, epoch: u64) {
     let changed = IDS.iter().filter(|id| written(epoch, **id) == epoch).map(|id| (*id, page(epoch, *id)));
     let (changed, page_bytes, full) = (changed.collect(), PAGE_BYTES as u32, epoch == 1);
-    let pages =
-        FrozenPages { tag_of: |page| page[1].into(), ..FrozenPages::of(changed, Vec::new(), page_bytes, 130_001, full) };
+    let pages = FrozenPages {
+        tag_of: |page| page[1].into(),
+        ..FrozenPages::of(changed, Vec::new(), page_bytes, 130_001, full)
+    };
     let entry = Entry {
         operator: "count".into(),
         state: "table".into(),

@@ -92,7 +92,8 @@ fn collections_go_on_at_the_same_and_at_another_parallelism() {
     let kept: Vec<_> = tables.iter_mut().map(bytes).collect();
     for tasks in [3, 1, 5, 4096] {
         let parts: Vec<_> = kept.iter().map(part).collect();
-        let ours = (0..tasks).filter(|&task| tasks < 10 || [SMALL, LARGE, OTHER].iter().any(|&id| task_of(id, tasks) == task));
+        let ours =
+            (0..tasks).filter(|&task| tasks < 10 || [SMALL, LARGE, OTHER].iter().any(|&id| task_of(id, tasks) == task));
         let mut restored: Vec<_> =
             ours.map(|task| Elements::restore(&pool, hasher(), range_of(task, tasks), &parts).unwrap()).collect();
         assert_eq!(content(&restored), all, "at parallelism {tasks}");

@@ -113,7 +113,9 @@ fn ttl_ms(field: &Field) -> syn::Result<TokenStream> {
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("state")) {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("ttl_ms") {
-                return Err(meta.error("a state has `ttl_ms = …`: after how many milliseconds without a change it is gone"));
+                return Err(
+                    meta.error("a state has `ttl_ms = …`: after how many milliseconds without a change it is gone")
+                );
             }
             let ttl_ms: Expr = meta.value()?.parse()?;
             found = quote!(::core::option::Option::Some(#ttl_ms));

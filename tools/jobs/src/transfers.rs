@@ -133,7 +133,12 @@ impl Operator for Transfers {
         out.emit(Ok(Transfer { to, amount, hops_left: arrived.hops_left - 1 }))
     }
 
-    fn on_end<E: Emit<Self::Out>>(&self, number: &u64, account: &mut Value<Account>, out: &mut E) -> Result<(), Failed> {
+    fn on_end<E: Emit<Self::Out>>(
+        &self,
+        number: &u64,
+        account: &mut Value<Account>,
+        out: &mut E,
+    ) -> Result<(), Failed> {
         match account.get()? {
             Some(account) => out.emit(Err(Balance { account: *number, balance: account.balance })),
             None => Ok(()),
