@@ -26,24 +26,31 @@ pub struct Map<Q, V> {
     bytes: Vec<u8>,
 }
 
-/// Names an entry.
-#[derive(Record)]
-struct Key<Q> {
-    map: u64,
-    key: Q,
+/// Names an entry of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Key<Q> {
+    /// The id of the map.
+    pub map: u64,
+    /// The key within the map.
+    pub key: Q,
 }
 
-#[derive(Record)]
-struct Entry<V> {
-    slot: u64,
-    value: V,
+/// An entry of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Entry<V> {
+    /// Its number among the entries of the map.
+    pub slot: u64,
+    /// The value.
+    pub value: V,
 }
 
-/// Names the slot of an entry.
-#[derive(Record)]
-struct Slot {
-    map: u64,
-    slot: u64,
+/// Names the slot of an entry: a table of these has its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Slot {
+    /// The id of the map.
+    pub map: u64,
+    /// From 0 to the number of entries - 1.
+    pub slot: u64,
 }
 
 impl Head {

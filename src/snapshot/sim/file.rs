@@ -1,8 +1,7 @@
 //! One file of the simulated disk. It must not know what becomes of its name.
 
 use super::{Incident, SimDisk};
-use crate::snapshot::sink::{ReadAt, Run, Sink};
-use crate::snapshot::sums::Sums;
+use crate::snapshot::sink::{ReadAt, Sink};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -126,14 +125,6 @@ impl Sink for SimFile {
         let len = if half { bytes.len() / 2 } else { bytes.len() };
         disk.files[self.number].put(offset_bytes, &bytes[..len])?;
         disk.end(incident)
-    }
-
-    /// One after the other, whatever threads there are: calls are counted.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums) -> io::Result<()> {
-        runs.iter_mut().try_for_each(|run| {
-            run.sum();
-            self.write(run.offset_bytes, run.parts)
-        })
     }
 
     fn sync(&mut self) -> io::Result<()> {
