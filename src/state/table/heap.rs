@@ -1,7 +1,7 @@
 //! The way of every record whose key or value has a variable length. A key is found by its bytes, a value of fixed width is
 //! changed where it lies, another one in memory that is kept; whatever needs more than one page goes the long way.
 
-use super::{Table, change, decode};
+use super::{PREFETCH_ABOVE_BYTES, Table, change, decode};
 use crate::page::fetch_ahead;
 use crate::record::Record;
 use crate::state::StateError;
@@ -9,8 +9,6 @@ use crate::state::buckets::Layout;
 use crate::state::entry::{VALUE_LONG, find_short};
 use crate::state::head::{next_of, u16_at};
 
-/// Tables up to this size are in the cache anyway.
-const PREFETCH_ABOVE_BYTES: usize = 256 << 10;
 /// Above this many pages their headers are not in the cache either.
 const HEADERS_ABOVE: u32 = 4096;
 /// Keys that are fetched in step.
