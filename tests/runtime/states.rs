@@ -231,10 +231,16 @@ fn a_new_state_begins_empty_and_one_that_is_lost_is_refused() {
     let bench = Bench::new();
     bench.until::<Visits>(2, 100).unwrap();
     let refused = bench.job::<Fewer>(2).err().unwrap();
-    assert!(matches!(&refused, Error::Restore(RestoreError::State { state, .. }) if state.starts_with("last")), "{refused}");
+    assert!(
+        matches!(&refused, Error::Restore(RestoreError::State { state, .. }) if state.starts_with("last")),
+        "{refused}"
+    );
     assert!(refused.to_string().contains("now it has `pages`, `times`"), "{refused}");
     let refused = bench.job::<Other>(2).err().unwrap();
-    assert!(matches!(&refused, Error::Restore(RestoreError::Schema { state, .. }) if state == "pages/items"), "{refused}");
+    assert!(
+        matches!(&refused, Error::Restore(RestoreError::Schema { state, .. }) if state == "pages/items"),
+        "{refused}"
+    );
     bench.job::<More>(3).unwrap().run().unwrap();
     let mut out = bench.out.committed();
     out.retain(|(user, _)| *user == 4);

@@ -210,11 +210,19 @@ impl Operator for Groups {
         state.adds.push(*key as i64)?;
         state.records.add(())?;
         let (len, groups) = (state.adds.len()?, state.groups.get()?.copied().unwrap_or(0));
-        let times = state.places.update(format!("place {len}"), || 0, |times| {
-            *times += 1;
-            *times
-        })?;
-        assert_eq!((Some(groups * GROUP + len), times), (state.records.result()?, groups + 1), "the states of {key} differ");
+        let times = state.places.update(
+            format!("place {len}"),
+            || 0,
+            |times| {
+                *times += 1;
+                *times
+            },
+        )?;
+        assert_eq!(
+            (Some(groups * GROUP + len), times),
+            (state.records.result()?, groups + 1),
+            "the states of {key} differ"
+        );
         if len < GROUP {
             return Ok(());
         }

@@ -93,10 +93,14 @@ impl Operator for Histories {
         if state.last.len()? > 3 {
             state.last.pop_front()?;
         }
-        let times = state.times.update(amount % 3, || 0, |times| {
-            *times += 1;
-            *times
-        })?;
+        let times = state.times.update(
+            amount % 3,
+            || 0,
+            |times| {
+                *times += 1;
+                *times
+            },
+        )?;
         let most = state.most.get_or_insert_with(|| amount)?;
         *most = amount.max(*most);
         let mut all = vec![times as i64, *most];

@@ -140,7 +140,10 @@ fn memory_levels_off() {
         }
     }
     let [_, middle, last] = most;
-    assert!(last <= middle * 11 / 10 && last <= 3 * live, "{most:?} pages, {live} when there was nothing to remove yet");
+    assert!(
+        last <= middle * 11 / 10 && last <= 3 * live,
+        "{most:?} pages, {live} when there was nothing to remove yet"
+    );
 }
 
 /// What is over in pages that nothing else has changed makes no checkpoint larger, until it is half of a page.
