@@ -71,8 +71,10 @@
 //! ```
 
 mod batch;
+mod check;
 mod compound;
 mod dynamic;
+mod evolution;
 mod inline_text;
 mod mirror;
 mod number;
@@ -87,6 +89,7 @@ pub use crate::error::DecodeError;
 pub(crate) use batch::encode_items;
 pub use batch::{ZERO_WIDTH_MAX, decode_batch, decode_batch_into, encode_batch, from_bytes, to_bytes};
 pub use dynamic::Datum;
+pub use evolution::{Evolution, Hints, Mismatch};
 pub use inline_text::{Text, TextTooLong};
 pub use mirror::Mirror;
 pub use scalar::Scalar;
@@ -131,6 +134,12 @@ pub trait Record: Sized + Send + 'static {
 
     /// Names, types and offsets.
     fn schema() -> Schema;
+
+    /// What attributes say about the past of this type and of those that it holds; the schema does not change by it.
+    #[doc(hidden)]
+    fn hints(hints: &mut Hints) {
+        let _ = hints;
+    }
 
     /// Appends the encoding.
     ///
