@@ -1,163 +1,222 @@
-//! Keyed updates of a table against a hand-written loop over a hashbrown map with the same hash function, in alternating
-//! rounds of one process. `--test` makes everything tiny, to see that it runs.
+//! The keyed table against hand-written loops over hashbrown maps with the same hash function, one thread each: keys and values
+//! of a fixed layout (u64 to u64) and of variable length (words to u64), inserted, updated and removed; pages of other sizes;
+//! and how long the slowest batch takes while the table grows.
+//!
+//! Times are CPU time of the thread, so that what else the machine does counts for neither side; of the slowest batch it is time
+//! on the wall, with a plain computation beside it. `--test` makes everything tiny, to see that it runs. Other arguments choose
+//! rows by a part of their name: `cargo bench --bench state -- "u64 1 M"`.
+
+mod state_support;
 
 use snapring::page::Pool;
 use snapring::record::Record;
-use snapring::state::{Hasher, StateError, Table, range_of};
-use std::hash::BuildHasher;
+use snapring::state::{Hasher, StateError, Table, Window, range_of};
+use state_support::{Batches, Map, Times, numbers, spelled, zipf};
+use std::hash::Hash;
 use std::hint::black_box;
-use std::time::Instant;
 
-const ROUNDS: usize = 5;
+/// Records that are looked up together.
 const WINDOW: usize = 64;
+/// Touched ahead of need, as a job does.
+const AHEAD_BYTES: usize = 64 << 20;
+/// Updates of one side before it is the other's turn.
+const TURN: usize = 250_000;
 
-/// hashbrown's door to our hash function.
-#[derive(Clone, Default)]
-struct Same(Hasher);
+/// What both sides do with keys.
+trait Side<K> {
+    fn insert(&mut self, keys: &[K]);
+    fn update(&mut self, keys: &[K]);
+    fn remove(&mut self, keys: &[K]);
+}
 
-struct SameState<'a>(&'a Hasher, u64);
-
-impl std::hash::Hasher for SameState<'_> {
-    fn write(&mut self, bytes: &[u8]) {
-        self.1 = self.0.hash_bytes(bytes);
+impl<K: Clone + Eq + Hash> Side<K> for Map<K> {
+    fn insert(&mut self, keys: &[K]) {
+        self.update(keys);
     }
-    fn write_u64(&mut self, number: u64) {
-        self.1 = self.0.hash_bytes(&number.to_le_bytes());
-    }
-    fn write_u8(&mut self, _: u8) {} // The byte behind a str.
-    fn finish(&self) -> u64 {
-        self.1
-    }
-}
-
-impl BuildHasher for Same {
-    type Hasher = SameState<'static>;
-    fn build_hasher(&self) -> Self::Hasher {
-        // One hasher for the whole process: the trait has no lifetime to give.
-        static HASHER: std::sync::OnceLock<Hasher> = std::sync::OnceLock::new();
-        SameState(HASHER.get_or_init(|| self.0), 0)
-    }
-}
-
-type Map<K> = hashbrown::HashMap<K, u64, Same>;
-
-/// Numbers below `below`, evenly and without a pattern (splitmix64).
-fn numbers(seed: u64, below: u64) -> impl Iterator<Item = u64> {
-    (1..).map(move |step: u64| {
-        let mut z = (seed + step).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((u128::from(z ^ z >> 31) * u128::from(below)) >> 64) as u64
-    })
-}
-
-fn table<K: Record>() -> Table<K, u64> {
-    let pool = Pool::new(16 << 10, 8 << 30);
-    Table::new(&pool, Hasher::default(), range_of(0, 1)).expect("the pool is large enough")
-}
-
-/// Nanoseconds a step.
-fn timed(steps: u64, work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_nanos() as f64 / steps as f64
-}
-
-fn one_by_one<K: Record>(table: &mut Table<K, u64>, keys: &[K]) {
-    for key in keys {
-        let hash = table.hash(key);
-        let count = table.update(
-            hash,
-            key,
-            || 0,
-            |count| {
-                *count += 1;
-                *count
-            },
-        );
-        black_box(count.expect("the pool is large enough"));
-    }
-}
-
-fn by_window<K: Record + Clone>(table: &mut Table<K, u64>, keys: &[K]) {
-    let mut window = Vec::with_capacity(WINDOW);
-    for keys in keys.chunks(WINDOW) {
-        window.extend(keys.iter().map(|key| (table.hash(key), key.clone(), ())));
-        let each = |_, count| {
-            black_box(count);
-            Ok::<_, StateError>(())
-        };
-        table.prefetch_all(&window);
-        let result = table.update_batch(window.drain(..), |()| 1, |count, ()| *count += 1, |&count| count, each);
-        result.expect("the pool is large enough");
-    }
-}
-
-fn by_map<K: Clone + Eq + std::hash::Hash>(map: &mut Map<K>, keys: &[K]) {
-    for key in keys {
-        match map.get_mut(key) {
-            Some(count) => {
-                *count += 1;
-                black_box(*count);
+    fn update(&mut self, keys: &[K]) {
+        for key in keys {
+            match self.get_mut(key) {
+                Some(count) => {
+                    *count += 1;
+                    black_box(*count);
+                }
+                None => drop(Map::insert(self, key.clone(), 1)),
             }
-            None => drop(map.insert(key.clone(), 1)),
+        }
+    }
+    fn remove(&mut self, keys: &[K]) {
+        for key in keys {
+            black_box(Map::remove(self, key));
         }
     }
 }
 
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+/// A table and what goes through its windows.
+struct Ours<K> {
+    table: Table<K, u64>,
+    hasher: Hasher,
+    window: Window<((), ())>,
 }
 
-/// Inserts all keys, then updates the samples in turn by each of the three ways.
-fn compare<K: Record + Clone + Eq + std::hash::Hash>(name: &str, all: &[K], sample: impl Fn(u64) -> Vec<K>) {
-    let (mut table, mut map) = (table::<K>(), Map::<K>::default());
-    let steps = all.len() as u64;
-    let inserted = [timed(steps, || by_map(&mut map, all)), timed(steps, || one_by_one(&mut table, all))];
-    let mut figures = [(); 3].map(|()| Vec::new());
-    for round in 0..ROUNDS {
-        let keys = sample(round as u64);
-        let steps = keys.len() as u64;
-        figures[0].push(timed(steps, || by_map(&mut map, &keys)));
-        figures[1].push(timed(steps, || one_by_one(&mut table, &keys)));
-        figures[2].push(timed(steps, || by_window(&mut table, &keys)));
+impl<K: Record + Clone> Ours<K> {
+    fn new(pool: &Pool) -> Self {
+        let hasher = Hasher::default();
+        let table = Table::new(pool, hasher, range_of(0, 1)).expect("the pool is large enough");
+        Self { table, hasher, window: Window::with_capacity(WINDOW) }
     }
-    let total: u64 = map.values().sum();
-    assert_eq!(table.len(), map.len() as u64);
-    for (key, count) in map.iter().take(1000) {
-        let hash = table.hash(key);
-        let ours = table.get(hash, key).expect("readable").expect("there");
-        assert_eq!(ours, count + (count - 1), "both tables have seen the same; ours twice after the first");
+
+    fn fill(&mut self, keys: &[K]) {
+        for key in keys {
+            let hash = self.window.key(&self.hasher, key);
+            self.window.push(hash, ((), ()));
+        }
+        self.table.prefetch_all(&self.window);
     }
-    let [by_map, one, window] = figures.map(median);
-    println!(
-        "{name:>14}  map {by_map:6.1}  one by one {one:6.1} ({:.2}x)  window {window:6.1} ({:.2}x)  insert: map {:6.1}  \
-         table {:6.1}  {:.0} MiB  ({total} records)",
-        by_map / one,
-        by_map / window,
-        inserted[0],
-        inserted[1],
-        table.bytes() as f64 / f64::from(1 << 20),
-    );
+}
+
+impl<K: Record + Clone> Side<K> for Ours<K> {
+    fn insert(&mut self, keys: &[K]) {
+        self.update(keys);
+    }
+    fn update(&mut self, keys: &[K]) {
+        for keys in keys.chunks(WINDOW) {
+            self.fill(keys);
+            let each = |(), count| {
+                black_box(count);
+                Ok::<_, StateError>(())
+            };
+            let records = self.window.drain();
+            let result = self.table.update_batch(records, |()| 1, |count, ()| *count += 1, |&count| count, each);
+            result.expect("the pool is large enough");
+        }
+    }
+    fn remove(&mut self, keys: &[K]) {
+        for keys in keys.chunks(WINDOW) {
+            self.fill(keys);
+            for (key, (hash, ..)) in keys.iter().zip(self.window.drain()) {
+                black_box(self.table.remove(hash, key).expect("the pool is large enough"));
+            }
+        }
+    }
+}
+
+/// A row: how many rounds, and the size of its pages.
+struct Row<'a> {
+    name: &'a str,
+    rounds: usize,
+    updates: usize,
+    page_bytes: usize,
+}
+
+impl Row<'_> {
+    /// In each round both sides are made anew: all keys are inserted, a sample of them is updated in turns, and all are removed.
+    fn run<K: Record + Clone + Eq + Hash>(&self, all: &[K], sample: impl Fn(u64, usize) -> Vec<K>) {
+        let mut times = [const { Times::new() }; 3];
+        let mut bytes = 0;
+        for round in 0..self.rounds as u64 {
+            let pool = Pool::new(self.page_bytes, 16 << 30);
+            let _touched = pool.keep_touched(AHEAD_BYTES);
+            let (mut ours, mut map) = (Ours::new(&pool), Map::default());
+            times[0].take(all.len(), || Side::insert(&mut map, all), || ours.insert(all));
+            bytes = ours.table.bytes();
+            let mut updates = 0;
+            while updates < self.updates {
+                let keys = sample(round << 40 | updates as u64, TURN.min(self.updates));
+                times[1].take(keys.len(), || map.update(&keys), || ours.update(&keys));
+                updates += keys.len();
+            }
+            assert_eq!(ours.table.len(), map.len() as u64);
+            for (key, count) in map.iter().take(1000) {
+                let hash = ours.table.hash(key);
+                assert_eq!(
+                    ours.table.get(hash, key).expect("readable").as_ref(),
+                    Some(count),
+                    "both have seen the same"
+                );
+            }
+            times[2].take(all.len(), || Side::remove(&mut map, all), || ours.remove(all));
+            assert!(ours.table.is_empty() && map.is_empty());
+        }
+        let [insert, update, remove] = times;
+        println!("{:<28} insert {insert} | update {update} | remove {remove} | {} MiB", self.name, bytes >> 20);
+    }
+}
+
+/// Keys in an order that is not theirs.
+fn shuffled(size: u64) -> Vec<u64> {
+    let mut keys: Vec<u64> = (0..size).collect();
+    for (at, other) in (1..size).zip(numbers(3, u64::MAX)) {
+        keys.swap(at as usize, (other % (at + 1)) as usize);
+    }
+    keys
+}
+
+/// The slowest of all batches of 1024 while so many keys are inserted, beside batches of a computation of the same length.
+fn slowest_batch(name: &str, size: u64) {
+    let pool = Pool::new(16 << 10, 16 << 30);
+    let _touched = pool.keep_touched(AHEAD_BYTES);
+    let (mut ours, keys) = (Ours::new(&pool), shuffled(size));
+    let (mut batches, mut noise) = (Batches::default(), Batches::default());
+    for keys in keys.chunks(1024) {
+        batches.time(|| ours.insert(keys));
+        noise.time_busy(batches.mean_ns());
+    }
+    println!("{name:<28} {batches} | a computation of the same length beside it {noise}");
 }
 
 fn main() {
-    let is_test = !std::env::args().any(|arg| arg == "--bench") || std::env::args().any(|arg| arg == "--test");
-    let (sizes, updates): (&[u64], usize) =
-        if is_test { (&[1000], 2000) } else { (&[10_000, 1_000_000, 10_000_000], 4_000_000) };
-    println!("ns per update, medians of {ROUNDS} rounds; ratios to the map (higher is better for the table)");
-    for &size in sizes {
-        let all: Vec<u64> = (0..size).collect();
-        let sample = |seed| numbers(seed << 40, size).take(updates).collect();
-        compare(&format!("u64 {size}"), &all, sample);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let is_test = !has("--bench") || has("--test");
+    let parts: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
+    let wants = |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()));
+    let scale = if is_test { 10_000 } else { 1 };
+    println!(
+        "ns of CPU time per key (map / table, and the ratio: higher is better for the table), medians of alternating turns"
+    );
+    for (size, count) in [("10 k", 10_000), ("1 M", 1_000_000), ("10 M", 10_000_000)] {
+        let count = (count / scale).max(100);
+        let (rounds, updates) = if is_test {
+            (1, 1000)
+        } else if count > 1_000_000 {
+            (2, 4_000_000)
+        } else {
+            (5, 4_000_000)
+        };
+        for keys in ["uniform", "Zipf"] {
+            let at = |seed, len| -> Vec<u64> {
+                if keys == "Zipf" {
+                    zipf(seed, count).take(len).collect()
+                } else {
+                    numbers(seed, count).take(len).collect()
+                }
+            };
+            let fixed = format!("u64 {size} {keys}");
+            if wants(&fixed) {
+                Row { name: &fixed, rounds, updates, page_bytes: 16 << 10 }.run(&shuffled(count), at);
+            }
+            let words = format!("words {size} {keys}");
+            if wants(&words) {
+                let all: Vec<String> = shuffled(count).into_iter().map(spelled).collect();
+                let sample = |seed, len| at(seed, len).into_iter().map(spelled).collect();
+                Row { name: &words, rounds, updates, page_bytes: 16 << 10 }.run(&all, sample);
+            }
+        }
     }
-    let vocabulary: usize = if is_test { 500 } else { 50_000 };
-    let spelled = |(rank, n): (usize, u64)| format!("{rank:x}{}", &format!("{n:x}")[..n as usize % 8]);
-    let words: Vec<String> = (0..vocabulary).zip(numbers(7, u64::MAX)).map(spelled).collect();
-    // Few words are most of the text: a number squared twice falls low.
-    let skewed = |n: u64| (n as f64 / 1e6).powi(4) * vocabulary as f64;
-    let text =
-        |seed: u64| numbers(seed << 40, 1_000_000).take(updates).map(|n| words[skewed(n) as usize].clone()).collect();
-    compare("words", &words, text);
+    for kib in [4, 8, 16, 32, 64] {
+        let name = format!("u64 1 M uniform, {kib} KiB pages");
+        if wants(&name) {
+            let count = 1_000_000 / scale;
+            let row = Row {
+                name: &name,
+                rounds: if is_test { 1 } else { 3 },
+                updates: 4_000_000 / scale as usize,
+                page_bytes: kib << 10,
+            };
+            row.run(&shuffled(count), |seed, len| numbers(seed, count).take(len).collect());
+        }
+    }
+    if wants("slowest batch") {
+        slowest_batch("slowest batch", 10_000_000 / scale);
+    }
 }

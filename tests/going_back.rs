@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const EVENTS: u64 = 3000;
 
 fn options() -> StoreOptions {
-    StoreOptions { keep: 4, page_bytes: 4096, segment_bytes: 64 << 10, threads: 1, ..StoreOptions::default() }
+    StoreOptions { keep: 4, page_bytes: 4096, segment_bytes: 64 << 10, writer_threads: 1, ..StoreOptions::default() }
 }
 
 fn config(disk: &SimDisk, from_epoch: Option<u64>) -> Result<Config, Error> {

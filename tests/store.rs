@@ -72,7 +72,7 @@ fn random_histories_come_back_and_account_for_every_block() {
 fn an_unchanged_page_is_never_written_again() {
     let disk = SimDisk::new();
     // Enough bytes for the threads that make checksums.
-    let mut store = Store::open_on(Box::new(disk), StoreOptions { threads: 3, ..options() }).unwrap();
+    let mut store = Store::open_on(Box::new(disk), StoreOptions { writer_threads: 3, ..options() }).unwrap();
     let all: Vec<u32> = (0..2000).collect();
     let first = store.commit(&entry(1, &all, 2000, true)).unwrap();
     assert_eq!(first.pages_written, 2000);
@@ -219,17 +219,73 @@ fn a_state_may_come_and_go() {
     unpaged.entries[0].pages = None;
     store.commit(&unpaged).unwrap();
     assert!(!store.read(3).unwrap().entries[0].paged);
-    let again = FrozenPages {
-        changed: vec![(0, page(4, 0, PAGE_BYTES))],
-        freed: vec![],
-        page_bytes: PAGE_BYTES,
-        count: 1,
-        full: true,
-        tag_of: store_support::tag_of,
-    };
+    let mut again = FrozenPages::of(vec![(0, page(4, 0, PAGE_BYTES))], vec![], PAGE_BYTES, 1, true);
+    again.tag_of = store_support::tag_of;
     let mut full = entry(4, &[], 0, true);
     full.entries[0].pages = Some(again);
     store.commit(&full).unwrap();
     let audit = store.audit().unwrap();
     assert!(audit.exact && audit.pages == 1, "{audit:?}");
+}
+
+#[test]
+fn a_pinned_epoch_outlives_its_time_and_leaves_nothing_behind() {
+    let disk = SimDisk::new();
+    let mut store = Store::open_on(Box::new(disk.clone()), options()).unwrap();
+    store.commit(&entry(1, &[0, 1, 2, 3], 4, true)).unwrap();
+    let mut pins = Vec::new();
+    for epoch in 2..40 {
+        disk.guard(store_support::in_use(&store));
+        store.commit(&entry(epoch, &[(epoch % 4) as u32], 4, false)).unwrap();
+        if [5, 6, 13].contains(&epoch) {
+            pins.extend([store.pin(epoch).unwrap(), store.pin(epoch).unwrap()]);
+        }
+        let audit = store.audit().unwrap();
+        assert!(audit.exact, "epoch {epoch}: {audit:?}");
+        // What of the epochs between has expired is free: the pinned ones and the newest two have a few pages each.
+        assert!(audit.pages <= 4 + 3 * 4 + 2, "epoch {epoch}: {audit:?}");
+        match epoch {
+            20 => drop(pins.remove(0)),
+            25 => drop(pins.remove(0)),
+            30 => pins.clear(),
+            _ => {}
+        }
+    }
+    assert!(store.audit().unwrap().exact);
+    assert_eq!(store.epochs().iter().map(|info| info.epoch).collect::<Vec<_>>(), [38, 39]);
+    assert!(matches!(store.pin(5), Err(StoreError::NoEpoch { .. })));
+}
+
+#[test]
+fn pinned_epochs_stay_whole_over_random_histories() {
+    for seed in 0..16 {
+        let disk = SimDisk::new();
+        let mut rng = Rng(seed);
+        let mut model = Model::new(seed);
+        let mut store = Store::open_on(Box::new(disk.clone()), options()).unwrap();
+        let mut pins = Vec::new();
+        for _ in 0..40 {
+            model.step();
+            disk.guard(store_support::in_use(&store));
+            store.commit(&model.checkpoint()).unwrap();
+            model.durable();
+            match rng.below(6) {
+                0 | 1 => {
+                    let kept = store.epochs();
+                    pins.push(store.pin(kept[rng.below(kept.len() as u64) as usize].epoch).unwrap());
+                }
+                2 if !pins.is_empty() => drop(pins.swap_remove(rng.below(pins.len() as u64) as usize)),
+                // The process is killed: its pins with it, and what they kept expires.
+                3 if rng.below(3) == 0 => {
+                    drop(store);
+                    store = Store::open_on(Box::new(disk.clone()), options()).unwrap();
+                    pins.clear();
+                }
+                _ => {}
+            }
+            assert!(store.audit().unwrap().exact, "seed {seed}");
+            model.check(&store);
+            pins.iter().for_each(|pin| model.check_restored(&store.read(pin.epoch()).unwrap()));
+        }
+    }
 }

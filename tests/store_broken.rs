@@ -217,7 +217,7 @@ fn draw(sink: Memory<(u64, u64)>) -> Dataflow {
 
 fn start(disk: &SimDisk, sink: &Memory<(u64, u64)>) -> Local {
     let options =
-        StoreOptions { page_bytes: PAGE_BYTES, segment_bytes: 64 << 10, threads: 1, ..StoreOptions::default() };
+        StoreOptions { page_bytes: PAGE_BYTES, segment_bytes: 64 << 10, writer_threads: 1, ..StoreOptions::default() };
     let store = Store::open_on(Box::new(disk.clone()), options).unwrap();
     let checkpoints = Checkpoints::on_demand().store(store);
     let config = Config::new().unpinned_workers(1).parallelism(2).batch_len_max(9).checkpoints(checkpoints);

@@ -19,7 +19,8 @@ fn run_until(disk: &SimDisk, options: &StoreOptions, seed: u64, call: u64) -> Op
     let mut model = Model::new(seed);
     let mut acknowledged = 0;
     let Ok(mut store) = open(disk, options) else { return Some((model, 0)) };
-    for _ in 0..COMMITS {
+    let mut pins = Vec::new();
+    for commit in 0..COMMITS {
         model.step();
         disk.guard(in_use(&store));
         if store.commit(&model.checkpoint()).is_err() {
@@ -27,6 +28,12 @@ fn run_until(disk: &SimDisk, options: &StoreOptions, seed: u64, call: u64) -> Op
         }
         acknowledged = model.epoch;
         model.durable();
+        // Some epochs are kept beyond their time, and let go of later.
+        match commit {
+            0 | 3 => pins.push(store.pin(acknowledged).unwrap()),
+            5 => drop(pins.remove(0)),
+            _ => {}
+        }
     }
     None
 }
@@ -46,6 +53,7 @@ fn reopen(disk: &SimDisk, options: &StoreOptions, model: &mut Model, acknowledge
     model.step();
     disk.guard(in_use(&store));
     store.commit(&model.checkpoint()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(store.audit().unwrap().exact, "{what}, and a commit");
     model.check(&store);
     found
 }

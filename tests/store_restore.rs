@@ -6,7 +6,7 @@ use snapring::error::{StateError, StoreError};
 use snapring::page::Pool;
 use snapring::snapshot::sim::SimDisk;
 use snapring::snapshot::{
-    Checkpoint, Entry, Generations, Home, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store, StoreOptions,
+    Checkpoint, Entry, Generations, Hold, Home, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store, StoreOptions,
 };
 use snapring::state::{Hasher, Part, PartPages, Table, range_of};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use store_support::{PAGE_BYTES, Rng, in_use, options};
+use store_support::{PAGE_BYTES, Rng, entry, in_use, options, written_in};
 
 type Words = Table<u64, String>;
 
@@ -96,6 +96,9 @@ impl Generations for Watched {
 }
 
 impl Home for Watched {
+    fn hold(&self) -> Hold {
+        self.disk.hold()
+    }
     fn open_to_write(&mut self, generation: u32, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
         Ok(Box::new(File { file: self.disk.open_to_write(generation, len_bytes)?, watched: self.clone() }))
     }
@@ -330,4 +333,27 @@ fn a_disk_that_cannot_be_read_is_told_apart_from_damage() {
     assert!(matches!(store.restore(7), Err(StoreError::Io { .. })));
     disk.is_broken.store(false, Ordering::Relaxed);
     assert!(touch_all(&mut table, keys).is_none(), "it may be tried again");
+}
+
+#[test]
+fn opening_reads_no_map_and_takes_nothing_before_it_has() {
+    let disk = Watched::default();
+    let mut store = Store::open_on(Box::new(disk.clone()), options()).unwrap();
+    let all: Vec<u32> = (0..600).collect();
+    store.commit(&entry(1, &all, 600, true)).unwrap();
+    store.commit(&entry(2, &[7], 600, false)).unwrap();
+    drop(store);
+    disk.take_bytes_read();
+    let mut store = Store::open_on(Box::new(disk.clone()), options()).unwrap();
+    // Head, metas, epoch table: four sectors and a block, and another round for the one that is written.
+    let read = disk.take_bytes_read();
+    assert!(read <= 2 * (5 * 512 + 4096), "{read}");
+    let audit = store.audit().unwrap();
+    assert!(audit.exact && audit.pages == 601, "{audit:?}");
+    disk.disk.guard(in_use(&store));
+    store.commit(&entry(3, &[8], 600, false)).unwrap();
+    assert!(store.audit().unwrap().exact);
+    let restored = store.read(3).unwrap();
+    let written: Vec<u64> = restored.entries[0].pages().unwrap().map(|(_, bytes)| written_in(bytes)).collect();
+    assert_eq!(&written[6..10], [1, 2, 3, 1]);
 }

@@ -123,6 +123,12 @@ impl Coordinator {
         self.protocol
     }
 
+    /// From begin to begin; none: on demand only.
+    #[must_use]
+    pub fn interval_ns(&self) -> Option<u64> {
+        self.timing.interval_ns
+    }
+
     /// How many tasks there are, finished ones too.
     #[must_use]
     pub fn tasks(&self) -> usize {

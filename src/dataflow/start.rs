@@ -71,12 +71,14 @@ impl Recipe {
     }
 
     fn shared(&self, kept: &Kept, epoch: u64) -> Shared {
+        let page_bytes = kept.store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
+        let memory = Pool::new(page_bytes, self.config.state_bytes_max);
         let Config { clock, rate_per_s, .. } = &self.config;
         match &kept.before {
-            Some(before) => before.next(epoch),
+            Some(before) => before.next(epoch, memory),
             None => {
                 let clock = clock.clone().unwrap_or_else(Clock::system);
-                Shared::new(epoch, kept.store.is_some(), clock, *rate_per_s, self.drawing.outside.clone())
+                Shared::new(epoch, kept.store.is_some(), clock, *rate_per_s, self.drawing.outside.clone(), memory)
             }
         }
     }
@@ -105,7 +107,6 @@ impl Make for Recipe {
 
         let epoch = restored.unwrap_or(0);
         let shared = Arc::new(self.shared(kept, epoch));
-        let page_bytes = kept.store.as_ref().map_or(PAGE_BYTES, Store::page_bytes) as usize;
         // After a failure, until what failed has been passed.
         let care = (config.careful || kept.before.is_some())
             .then(|| Care::new(shared.clone(), Some(epoch).filter(|_| !config.careful)));
@@ -114,7 +115,7 @@ impl Make for Recipe {
             splits,
             restored: snapshot.map_or_else(Vec::new, |snapshot| snapshot.entries),
             epoch,
-            pool: Pool::new(page_bytes, config.state_bytes_max),
+            pool: shared.memory.clone(),
             hasher: crate::state::Hasher::new(header.fields.hash_seed),
             meter: shared.clone(),
             care,
@@ -213,8 +214,17 @@ fn timing(checkpoints: Option<&Checkpoints>) -> Timing {
 }
 
 fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreError> {
-    let Checkpoints { keep, durability, sink, .. } = *checkpoints;
-    Store::open(folder, StoreOptions { keep, durability, sink, page_bytes: PAGE_BYTES, ..StoreOptions::default() })
+    let Checkpoints { keep, durability, sink, writer_threads, writer_bytes_per_s, .. } = *checkpoints;
+    let options = StoreOptions {
+        keep,
+        durability,
+        sink,
+        page_bytes: PAGE_BYTES,
+        writer_threads,
+        bandwidth_bytes_per_s: writer_bytes_per_s,
+        ..StoreOptions::default()
+    };
+    Store::open(folder, options)
 }
 
 /// Is it this job's, and does every state find its operator?

@@ -162,7 +162,7 @@ fn planned(graph: &Graph, tasks: &[u32]) -> Plan {
 fn a_marker_reaches_tasks_and_not_operators() {
     let mut graph = graph("a b", "a->b");
     let plan = planned(&graph, &[2, 2]);
-    assert_eq!(unreached(&graph, &plan, &[0, 1]), []);
+    assert!(unreached(&graph, &plan, &[0, 1]).is_empty());
     assert_eq!(unreached(&graph, &plan, &[0]), [1, 3], "each task hands on to one other");
     assert_eq!(unreached(&graph, &plan, &[3]), [0, 1, 2]);
     assert_eq!(unreached(&graph, &planned(&graph, &[2, 3]), &[0]), [1]);

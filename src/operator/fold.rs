@@ -4,11 +4,13 @@ use super::keyed_state::{KeyedState, WINDOW};
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
+use super::viewing::Viewing;
 use super::{Emit, KeyOf, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
+use crate::state::{Hasher, Window};
 
 /// How records change the value of their key.
 pub(crate) trait Step<T>: Send + 'static {
@@ -72,8 +74,8 @@ pub(crate) struct Fold<T, B: KeyOf<T>, S: Step<T>> {
     key: Closure<B>,
     step: S,
     state: KeyedState<B::Key, S::Value>,
-    /// Records on their way into the table, with hash and key: looked up together.
-    window: Vec<(u64, B::Key, T)>,
+    /// Records on their way into the table; with a key for each, if that is to be emitted.
+    window: Window<(T, Option<B::Key>)>,
     /// Values are emitted once per key, when the input has ended. Else after each record.
     at_end: bool,
 }
@@ -88,7 +90,7 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
         let state = KeyedState::open(open, at_end, restored)?;
-        Ok(Self { key, step, state, window: Vec::with_capacity(WINDOW), at_end })
+        Ok(Self { key, step, state, window: Window::with_capacity(WINDOW), at_end })
     }
 }
 
@@ -97,14 +99,26 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
     type Out = (B::Key, S::Value);
 
     fn batch(&mut self, records: &mut Records<'_, T>, out: &mut Out<Self::Out>) -> Result<(), Failed> {
+        let (key, at_end) = (&self.key, self.at_end);
+        let enter = |window: &mut Window<_>, hasher: &Hasher, record: T| {
+            if at_end {
+                let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+                window.push(hash, (record, None));
+            } else {
+                let key = key.call(|key| key.owned(&record));
+                let hash = window.key(hasher, &key);
+                window.push(hash, (record, Some(key)));
+            }
+        };
         while records.len() > 0 {
-            let taken = self.state.fill(&mut self.window, records, &self.key);
+            let taken = self.state.fill(&mut self.window, records, enter);
             let (step, table) = (&self.step, &mut self.state.table);
             let (first, next) = (|record| step.first(record), |value: &mut _, record| step.next(value, record));
-            if self.at_end {
+            if at_end {
                 table.update_batch(taken, first, next, |_| (), |_, ()| Ok::<(), Failed>(()))?;
             } else {
-                table.update_batch(taken, first, next, S::Value::clone, |key, value| out.emit((key, value)))?;
+                let emit = |key: Option<_>, value| out.emit((key.expect("entered above"), value));
+                table.update_batch(taken, first, next, S::Value::clone, emit)?;
             }
         }
         Ok(())
@@ -124,6 +138,10 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
 
     fn hydrate(&mut self) -> Result<bool, Failed> {
         self.state.hydrate()
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.state.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

@@ -2,6 +2,7 @@
 //! becomes of a cut. It does not know what the operator does with it.
 
 use super::operating::Open;
+use super::viewing::{TableCut, Viewing};
 use crate::error::{Error, Failed};
 use crate::record::{Record, Schema};
 use crate::snapshot::{Entry, RestoredEntry};
@@ -13,6 +14,8 @@ pub(super) struct KeptTable<K, V> {
     state: String,
     schema: Schema,
     table: Table<K, V>,
+    /// The root of a view that is being taken.
+    viewed: Option<Vec<u8>>,
 }
 
 impl<K: Record, V: Record> KeptTable<K, V> {
@@ -28,7 +31,7 @@ impl<K: Record, V: Record> KeptTable<K, V> {
         let parts: Vec<Part<'_>> = parts.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         let range = range_of(open.task, open.tasks);
         let table = Table::restore(&open.pool, open.hasher, range, &parts).map_err(|error| open.failed(error))?;
-        Ok(Self { state: state.to_owned(), schema: <(K, V)>::schema(), table })
+        Ok(Self { state: state.to_owned(), schema: <(K, V)>::schema(), table, viewed: None })
     }
 
     /// The cut: hands over what has changed since the last durable checkpoint.
@@ -50,6 +53,35 @@ impl<K: Record, V: Record> KeptTable<K, V> {
     /// everything.
     pub fn forget(&mut self) -> Result<(), Failed> {
         Ok(self.table.renew()?)
+    }
+
+    /// Does what is asked for a view. Whether it is complete here.
+    pub fn view(&mut self, open: &Open, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        match asked {
+            Viewing::Begin => {
+                self.viewed = Some(self.table.begin_view());
+                return Ok(false);
+            }
+            Viewing::Step { pages, complete } => {
+                if let (Some(root), Some(pages)) = (&mut self.viewed, self.table.view_step(*pages)?) {
+                    complete.push(TableCut {
+                        operator: open.operator.clone(),
+                        state: self.state.clone(),
+                        task: open.task,
+                        tasks: open.tasks,
+                        schema: self.schema.clone(),
+                        root: std::mem::take(root),
+                        pages,
+                    });
+                    self.viewed = None;
+                }
+            }
+            Viewing::Drop => {
+                self.table.drop_view();
+                self.viewed = None;
+            }
+        }
+        Ok(self.viewed.is_none())
     }
 
     /// Reads one page of what was restored. Whether that was all.

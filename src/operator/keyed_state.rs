@@ -1,16 +1,17 @@
 //! The state of a keyed operator, as all of them keep it: a table, and how far the emission at the end has come.
 
+use super::Progress;
 use super::emitted::Emitted;
 use super::kept::value;
 use super::kept_table::KeptTable;
 use super::operating::Open;
-use super::stage::{Closure, Taken};
-use super::{KeyOf, Progress};
+use super::stage::Taken;
+use super::viewing::Viewing;
 use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::range_of;
+use crate::state::{Drained, Hasher, Window, range_of};
 
 /// Records that are looked up together.
 pub(super) const WINDOW: usize = 64;
@@ -44,21 +45,18 @@ impl<K: Record, V: Record> KeyedState<K, V> {
         Ok(Self { open, table, emitted })
     }
 
-    /// Moves as many records into the window as it takes, each with its key and the hash of that, and has their places
+    /// Moves as many records into the window as it takes, each with its key as `enter` has put it in, and has their places
     /// fetched. They are then taken out one by one.
     #[inline]
-    pub fn fill<'a, T, B: KeyOf<T, Key = K>>(
+    pub fn fill<'a, T, R>(
         &mut self,
-        window: &'a mut Vec<(u64, K, T)>,
+        window: &'a mut Window<R>,
         records: &mut Records<'_, T>,
-        key: &Closure<B>,
-    ) -> Taken<'a, (u64, K, T)> {
-        for record in records.take(WINDOW) {
-            let key = key.call(|key| key.owned(&record));
-            window.push((self.table.hash(&key), key, record));
-        }
+        enter: impl Fn(&mut Window<R>, &Hasher, T),
+    ) -> Taken<Drained<'a, R>> {
+        records.take(WINDOW).for_each(|record| enter(window, &self.open.hasher, record));
         self.table.prefetch_all(window);
-        Taken(window.drain(..))
+        Taken(window.drain())
     }
 
     /// The input has ended: gives a page of keys, each with its value, to `each`. `Done` if there were none left.
@@ -88,6 +86,10 @@ impl<K: Record, V: Record> KeyedState<K, V> {
 
     pub fn settle(&mut self, durable: bool) {
         self.table.settle(durable);
+    }
+
+    pub fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.table.view(&self.open, asked)
     }
 
     pub fn forget(&mut self) -> Result<(), Failed> {

@@ -19,6 +19,7 @@ mod sink;
 mod source;
 mod splits;
 mod stage;
+mod viewing;
 mod writing;
 
 pub use crate::state::Value;
@@ -41,6 +42,7 @@ pub(crate) use process::Process;
 pub(crate) use rings::{ByKey, InTurn, Lane, Rings, SendTo, ToAll};
 pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
 pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
+pub(crate) use viewing::{TableCut, Viewing};
 pub(crate) use writing::Writing;
 
 use crate::error::Failed;

@@ -4,6 +4,7 @@ use super::Progress;
 use super::outgoing::VisitOutgoing;
 use super::pipe::{Frozen, Link, Out, Pipe, Stateful, Visit};
 use super::stage::blamed;
+use super::viewing::Viewing;
 use crate::channel::Records;
 use crate::error::Failed;
 use crate::page::Pool;
@@ -33,6 +34,11 @@ pub(crate) trait Operate: Send {
 
     /// Reads a piece of restored state ahead of its need. True if all is there.
     fn hydrate(&mut self) -> Result<bool, Failed> {
+        Ok(true)
+    }
+
+    /// Does what is asked for a view. Whether it is complete here.
+    fn view(&mut self, _: &mut Viewing<'_>) -> Result<bool, Failed> {
         Ok(true)
     }
 
@@ -112,6 +118,10 @@ impl<O: Operate> Stateful for Operating<O> {
     }
     fn hydrate(&mut self) -> Result<bool, Failed> {
         self.operator.hydrate()
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.operator.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

@@ -5,6 +5,7 @@
 //! that is not records (room, leftovers, marks, the end, state) runs down the same tree through [`Link`].
 
 use super::outgoing::VisitOutgoing;
+use super::viewing::Viewing;
 use super::{Emit, Progress, Stage};
 use crate::channel::Records;
 use crate::error::Failed;
@@ -53,6 +54,11 @@ pub(crate) trait Stateful {
     fn settle(&mut self, durable: bool);
     /// Reads a piece of restored state ahead of its need. True if all is there.
     fn hydrate(&mut self) -> Result<bool, Failed> {
+        Ok(true)
+    }
+
+    /// Does what is asked for a view. Whether it is complete here.
+    fn view(&mut self, _: &mut Viewing<'_>) -> Result<bool, Failed> {
         Ok(true)
     }
 

@@ -5,18 +5,20 @@ use super::keyed_state::{KeyedState, WINDOW};
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
+use super::viewing::Viewing;
 use super::{KeyOf, Operator, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::snapshot::{Entry, RestoredEntry};
+use crate::state::{Hasher, Window};
 use std::sync::Arc;
 
 pub(crate) struct Process<B, O: Operator> {
     key: Closure<B>,
     operator: Arc<O>,
     state: KeyedState<O::Key, O::State>,
-    /// Records on their way to the operator, with hash and key: looked up together.
-    window: Vec<(u64, O::Key, O::In)>,
+    /// Records on their way to the operator.
+    window: Window<O::In>,
 }
 
 impl<B, O: Operator> Process<B, O> {
@@ -28,7 +30,7 @@ impl<B, O: Operator> Process<B, O> {
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
         let state = KeyedState::open(open, true, restored)?;
-        Ok(Self { key, operator, state, window: Vec::with_capacity(WINDOW) })
+        Ok(Self { key, operator, state, window: Window::with_capacity(WINDOW) })
     }
 }
 
@@ -37,9 +39,13 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
     type Out = O::Out;
 
     fn batch(&mut self, records: &mut Records<'_, O::In>, out: &mut Out<O::Out>) -> Result<(), Failed> {
-        let operator = &*self.operator;
+        let (operator, key) = (&*self.operator, &self.key);
+        let enter = |window: &mut Window<_>, hasher: &Hasher, record| {
+            let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+            window.push(hash, record);
+        };
         while records.len() > 0 {
-            let taken = self.state.fill(&mut self.window, records, &self.key);
+            let taken = self.state.fill(&mut self.window, records, enter);
             let each = |key: &_, record, value: &mut _| operator.on_record(key, record, value, out);
             self.state.table.modify_batch(taken, each)?;
         }
@@ -57,6 +63,10 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
 
     fn settle(&mut self, durable: bool) {
         self.state.settle(durable);
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.state.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {

@@ -6,7 +6,6 @@ use crate::error::{Cause, Failed};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::vec::Drain;
 
 mod sealed {
     pub trait Sealed {}
@@ -123,17 +122,17 @@ impl<F> Closure<F> {
 
 /// Records that an operator has taken in together and looks at one by one. If it fails with some of them left,
 /// [`take_left`] tells how many: they lie behind the one to blame.
-pub(crate) struct Taken<'a, T>(pub(crate) Drain<'a, T>);
+pub(crate) struct Taken<I: ExactSizeIterator>(pub(crate) I);
 
-impl<T> Iterator for Taken<'_, T> {
-    type Item = T;
+impl<I: ExactSizeIterator> Iterator for Taken<I> {
+    type Item = I::Item;
     #[inline]
-    fn next(&mut self) -> Option<T> {
+    fn next(&mut self) -> Option<I::Item> {
         self.0.next()
     }
 }
 
-impl<T> Drop for Taken<'_, T> {
+impl<I: ExactSizeIterator> Drop for Taken<I> {
     #[inline]
     fn drop(&mut self) {
         if self.0.len() > 0 {

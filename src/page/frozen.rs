@@ -4,6 +4,7 @@
 
 use super::PageId;
 use super::buffer::Buffer;
+use super::pool::Outstanding;
 use std::fmt;
 use std::ops::Deref;
 
@@ -47,4 +48,14 @@ pub struct FrozenPages {
     /// What is to be noted about a page beside where it is stored, out of its bytes: enough for its owner to go on without
     /// reading all pages.
     pub tag_of: fn(&[u8]) -> u64,
+    /// Tells the pool when all this is gone. The last field: it is dropped after the pages.
+    #[expect(dead_code, reason = "it works by being dropped")]
+    pub(crate) outstanding: Outstanding,
+}
+
+impl FrozenPages {
+    /// Pages that no [`super::Pages`] has handed over: what is to stand in a store, put together by hand.
+    pub fn of(changed: Vec<(PageId, FrozenPage)>, freed: Vec<PageId>, page_bytes: u32, count: u32, full: bool) -> Self {
+        Self { changed, freed, page_bytes, count, full, tag_of: |_| 0, outstanding: Outstanding::default() }
+    }
 }

@@ -1,7 +1,8 @@
 //! Pages of memory with copy-on-write: what all state lives in. The bottom room: it knows nothing of tables, snapshots,
 //! tasks or files.
 //!
-//! 1. A [`Pool`] is bounded. [`Pages`] is the set of pages of one state; one task owns it.
+//! 1. A [`Pool`] is bounded. [`Pages`] is the set of pages of one state; one task owns it. Who finds the pool exhausted may
+//!    wait, as long as pages may come back; whatever comes of that, no page is lost or overwritten.
 //! 2. A page whose epoch is older than now is not written in place while a [`FrozenPage`] of it is alive: its first write
 //!    of the epoch copies it, once. So the bytes behind a frozen page never change.
 //! 3. The check per write is one compare: `entry.epoch == now`.
@@ -13,6 +14,8 @@
 //! 7. A page may be *absent*: clean, and still where its [`PageSource`] has it. The first touch brings it into memory, in
 //!    the branch that is cold anyway. An absent page is never dirty, so a freeze, which hands over what is dirty, needs
 //!    none; what builds on the freeze must leave the source as it is for as long as pages are absent.
+//! 8. A *view* is a cut of all pages, dirty or not. It begins in constant time, as a freeze does; a pass over the pages hands
+//!    them over a few at a time, and whoever changes one that the pass has not come to hands over the old one first.
 
 mod buffer;
 mod frozen;
@@ -25,8 +28,8 @@ mod tests;
 
 pub use crate::error::{PageError, PoolExhausted};
 pub use frozen::{FrozenPage, FrozenPages};
-pub use pages::Pages;
-pub use pool::Pool;
+pub use pages::{Pages, WholePages};
+pub use pool::{Pool, Shortage, Toucher};
 pub use source::PageSource;
 
 /// Names a page within its [`Pages`]. Ids are small and used again once freed.

@@ -4,9 +4,13 @@
 #![allow(unsafe_code)]
 
 mod absent;
+mod view;
+
+pub use view::WholePages;
 
 use super::buffer::Buffer;
 use super::list::IdList;
+use super::pool::Outstanding;
 use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -69,6 +73,8 @@ pub struct Pages {
     source: Option<Arc<dyn PageSource>>,
     /// No page below is absent.
     hydrated_to: PageId,
+    /// A cut of all pages that is being taken.
+    cut: Option<Box<view::Cut>>,
 }
 
 impl Pages {
@@ -89,6 +95,7 @@ impl Pages {
             absent: Cell::new(0),
             source: None,
             hydrated_to: 0,
+            cut: None,
         }
     }
 
@@ -146,6 +153,9 @@ impl Pages {
     /// # Panics
     /// There is no such page.
     pub fn free(&mut self, id: PageId) {
+        if self.cut.is_some() && self.is_live(id) {
+            self.save_for_view(id);
+        }
         let entry = &mut self.entries[id as usize];
         *self.absent.get_mut() -= u32::from(entry.is_absent());
         assert!(entry.is_live(), "page {id} is not allocated");
@@ -238,13 +248,18 @@ impl Pages {
     #[inline(never)]
     fn first_write(&mut self, id: PageId) -> Result<(), PageError> {
         self.read(id)?;
+        if self.cut.is_some() {
+            self.save_for_view(id);
+        }
         let entry = &mut self.entries[id as usize];
         let Some(buffer) = entry.buffer.get_mut() else { not_allocated(id) };
         let is_dirty = self.dirty.contains(id, entry.place);
         // The Acquire in `handles` goes with the Release with which a frozen page is dropped. Nobody but us makes new
         // handles, so a count that is ours alone stays so.
-        if buffer.handles() > 1 + u32::from(is_dirty) {
-            let mut copy = self.pool.take()?;
+        let is_shared = || buffer.handles() > 1 + u32::from(is_dirty);
+        // While a page is waited for, the frozen one may go: then no copy is needed.
+        let copy = if is_shared() { self.pool.take_while(is_shared)? } else { None };
+        if let Some(mut copy) = copy {
             // SAFETY: as in `read`.
             copy.fill(unsafe { buffer.bytes(self.page_bytes) });
             *buffer = copy;
@@ -283,20 +298,28 @@ impl Pages {
         let freed = std::mem::take(&mut self.freed.0);
         self.undecided = Some(Undecided { changed: std::mem::take(&mut self.dirty.0), freed: freed.clone() });
         self.dirty.0.reserve(changed.len());
-        self.now += 1;
-        if self.now == SOURCE {
-            // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
-            let written = self.entries.iter_mut().filter(|entry| entry.epoch != SOURCE);
-            written.for_each(|entry| entry.epoch = NEVER);
-            self.now = NEVER + 1;
-        }
+        self.next_epoch();
         FrozenPages {
+            outstanding: if changed.is_empty() { Outstanding::default() } else { self.pool.outstanding() },
             changed,
             freed: if self.any_durable { freed } else { Vec::new() },
             page_bytes: self.page_bytes as u32,
             count: self.count(),
             full: !self.any_durable,
             tag_of: |_| 0,
+        }
+    }
+
+    fn next_epoch(&mut self) {
+        self.now += 1;
+        if self.now == SOURCE {
+            // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
+            let written = self.entries.iter_mut().filter(|entry| entry.epoch != SOURCE);
+            written.for_each(|entry| entry.epoch = NEVER);
+            self.now = NEVER + 1;
+            if let Some(cut) = &mut self.cut {
+                cut.failed = Some(PageError::Unreadable { what: "a view fell on the turn of epochs".to_owned() });
+            }
         }
     }
 

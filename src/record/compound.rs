@@ -12,9 +12,26 @@ pub(super) fn take_text<'a>(input: &mut Input<'a>) -> Result<&'a str, DecodeErro
 }
 
 /// Appends a text.
+#[inline]
 pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
+    /// The first and the last bytes, which meet or overlap.
+    #[inline(always)]
+    fn put_ends<const N: usize>(bytes: &[u8], out: &mut Vec<u8>) {
+        let (Some(first), Some(last)) = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>()) else { return };
+        out.extend_from_slice(first);
+        out.truncate(out.len() - (2 * N - bytes.len()));
+        out.extend_from_slice(last);
+    }
     count(text.len()).encode(out);
-    out.extend_from_slice(text.as_bytes());
+    let bytes = text.as_bytes();
+    // Most texts are words: not worth a call.
+    match bytes.len() {
+        2..=3 => put_ends::<2>(bytes, out),
+        4..=8 => put_ends::<4>(bytes, out),
+        9..=16 => put_ends::<8>(bytes, out),
+        17..=32 => put_ends::<16>(bytes, out),
+        _ => out.extend_from_slice(bytes),
+    }
 }
 
 impl Record for String {
@@ -25,6 +42,7 @@ impl Record for String {
         Schema::new(Type::String)
     }
 
+    #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         put_text(self, out);
     }

@@ -23,6 +23,8 @@ pub struct Checkpoints {
     pub(crate) protocol: Protocol,
     pub(crate) initiators: Option<Initiators>,
     pub(crate) unaligned_after: Duration,
+    pub(crate) writer_threads: usize,
+    pub(crate) writer_bytes_per_s: Option<u64>,
 }
 
 /// When restored state is read from the snapshot.
@@ -65,6 +67,8 @@ impl Checkpoints {
             protocol: Protocol::default(),
             initiators: None,
             unaligned_after: Duration::from_millis(20),
+            writer_threads: 0,
+            writer_bytes_per_s: None,
         }
     }
 
@@ -138,6 +142,20 @@ impl Checkpoints {
     /// How the store's file is written. Default: through mappings.
     pub fn sink(mut self, sink: SinkKind) -> Self {
         self.sink = sink;
+        self
+    }
+
+    /// Threads that copy large checkpoints into the store's file, and take their checksums on the way; 1: the one that
+    /// coordinates the job. Default, and 0: half as many as there are cores, at most 4.
+    pub fn writer_threads(mut self, threads: usize) -> Self {
+        self.writer_threads = threads;
+        self
+    }
+
+    /// Writes checkpoints no faster than this, so that operators keep the memory bus and others the disk: they take longer for
+    /// it, and where they take longer than the interval it stretches. Default: as fast as it goes.
+    pub fn writer_bytes_per_s(mut self, bytes_per_s: u64) -> Self {
+        self.writer_bytes_per_s = Some(bytes_per_s);
         self
     }
 

@@ -111,8 +111,7 @@ impl Control {
                 self.warn([format!("worker {worker} is back after {stuck:.1?}")]);
             }
             Noticed::Stalled { ns } => {
-                let records = self.shared().meter.records();
-                let metrics = Metrics::of(dials, &self.ledger, records, self.restarts(), self.stalls());
+                let metrics = Metrics::of(dials, &self.ledger, &self.shared(), self.restarts(), self.stalls());
                 let (stood, diagnosis) = (Duration::from_nanos(ns), Diagnosis::of(&metrics));
                 tracing::warn!(stalled_ns = ns, %diagnosis, "job stands still");
                 self.warn([format!("nothing has moved for {stood:.1?}:\n{diagnosis}").trim_end().to_owned()]);

@@ -10,9 +10,10 @@ use super::ledger::{CheckpointOutcome, Ledger};
 use super::pending::{Answer, Unmade};
 use super::shared::Shared;
 use super::sink_state::SinkState;
+use super::views::{ViewAnswer, Views};
 use crate::checkpoint::{Action, Coordinator, Protocol};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
-use crate::operator::{Committer, Part};
+use crate::operator::{Committer, Part, TableCut};
 use crate::page::FrozenPages;
 use crate::snapshot::{Checkpoint, Entry, Side, Store};
 use std::sync::Arc;
@@ -30,6 +31,10 @@ pub(crate) enum Event {
     Failed(Box<Failure>),
     /// Somebody wants a checkpoint, and is told when it is durable, or why not.
     Demand(Answer),
+    /// Somebody wants a view.
+    View(ViewAnswer),
+    /// A task has handed over all that a view has of it.
+    Viewed { epoch: u64, tables: Vec<TableCut> },
 }
 
 /// What a task hands in.
@@ -61,6 +66,8 @@ pub struct CheckpointReport {
 
 /// So often the last epoch is tried.
 const LAST_TRIES: u32 = 3;
+/// So long a task may wait for memory while an epoch is under way.
+const SHORT_NS_MAX: u64 = 20_000_000;
 
 pub(crate) struct Coordination {
     pub(super) shared: Arc<Shared>,
@@ -79,6 +86,11 @@ pub(crate) struct Coordination {
     /// When the epoch under way began; the last one, made of final snapshots alone, has no such moment.
     begun_ns: Option<u64>,
     demands: Vec<(u64, Answer)>,
+    views: Views,
+    /// When the last epoch began that was a checkpoint.
+    checkpoint_begun_ns: u64,
+    /// Since when a task has been waiting for memory.
+    short_since_ns: Option<u64>,
     ledger: Arc<Ledger>,
 }
 
@@ -93,7 +105,7 @@ impl Coordination {
         events: Receiver<Event>,
         ledger: Arc<Ledger>,
     ) -> Self {
-        let protocol = machine.protocol();
+        let (protocol, checkpoint_begun_ns) = (machine.protocol(), shared.meter.clock().now_ns());
         Self {
             shared,
             running: machine.tasks(),
@@ -107,6 +119,9 @@ impl Coordination {
             finals: Vec::new(),
             begun_ns: None,
             demands: Vec::new(),
+            views: Views::default(),
+            checkpoint_begun_ns,
+            short_since_ns: None,
             ledger,
         }
     }
@@ -116,6 +131,7 @@ impl Coordination {
         while let Ok(event) = self.events.try_recv() {
             self.hear(event, now_ns)?;
         }
+        self.relieve(now_ns)?;
         while let Some(action) = self.machine.tick(now_ns) {
             self.act(action, now_ns)?;
         }
@@ -134,12 +150,23 @@ impl Coordination {
                 self.demands.push((epoch, answer));
                 None
             }
+            Event::View(answer) => {
+                self.views.want(answer);
+                self.demand_view();
+                None
+            }
+            Event::Viewed { epoch, tables } => {
+                self.views.viewed(epoch, tables);
+                self.demand_view();
+                None
+            }
             Event::Paused { task, epoch } => self.machine.paused(task as usize, epoch),
             Event::Snapshot { task, epoch, snapshot } => {
                 self.take_parts(snapshot.parts);
                 // Of an epoch given up meanwhile, only the parts are kept (rule 2).
                 if epoch > self.machine.closed_to() {
                     self.snapshots.extend(snapshot.entries);
+                    self.views.cut(epoch);
                 }
                 self.machine.snapshot(task as usize, epoch)
             }
@@ -160,10 +187,13 @@ impl Coordination {
         self.ledger.update(|status| status.parts = 0);
         let mut answers: Vec<Answer> = self.demands.drain(..).map(|(_, answer)| answer).collect();
         while let Ok(event) = self.events.try_recv() {
-            if let Event::Demand(answer) = event {
-                answers.push(answer);
+            match event {
+                Event::Demand(answer) => answers.push(answer),
+                Event::View(answer) => self.views.want(answer),
+                _ => {}
             }
         }
+        self.views.refuse(why);
         for answer in answers {
             let _ = answer.send(Err(why.clone()));
         }
@@ -187,10 +217,7 @@ impl Coordination {
     fn act(&mut self, action: Action, now_ns: u64) -> Result<(), Box<Failure>> {
         match action {
             Action::Begin(epoch) => {
-                tracing::debug!(epoch, "checkpoint begun");
-                self.begun_ns = Some(now_ns);
-                self.ledger.begin(epoch, now_ns, self.protocol);
-                self.shared.request(epoch);
+                self.begin(epoch, now_ns);
             }
             Action::TimeOut(epoch) => {
                 self.ledger.note(|checkpoint| checkpoint.timed_out = true);
@@ -198,11 +225,18 @@ impl Coordination {
             }
             Action::Release(epoch) => self.shared.release(epoch),
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
+            Action::Commit(epoch) if self.views.is_only(epoch) && self.running > 0 => {
+                self.snapshots.clear();
+                self.machine.durable(epoch);
+                self.shared.close(epoch);
+                self.views.all_cut(epoch);
+                self.demand_view();
+            }
             Action::Commit(epoch) if self.is_torn_by_the_end() => {
                 self.machine.declined(epoch);
                 self.let_go(epoch, "the job drains: its last checkpoint will cover this");
             }
-            Action::Commit(epoch) => match self.commit(epoch, now_ns) {
+            Action::Commit(epoch) => match self.commit_with_view(epoch, now_ns) {
                 Ok(()) => {
                     self.machine.durable(epoch);
                     self.shared.close(epoch);
@@ -223,6 +257,62 @@ impl Coordination {
             }
         }
         Ok(())
+    }
+
+    /// A task that waits for memory may be what the epoch under way waits for, and that may have the memory: so if it is not over
+    /// soon, the epoch is given up. One that is being written ends by itself.
+    fn relieve(&mut self, now_ns: u64) -> Result<(), Box<Failure>> {
+        if self.shared.memory.shortage().waiting == 0 {
+            self.short_since_ns = None;
+            return Ok(());
+        }
+        let since_ns = *self.short_since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns < SHORT_NS_MAX {
+            return Ok(());
+        }
+        self.short_since_ns = None;
+        let under_way = self.machine.closed_to() + 1;
+        match self.machine.declined(under_way) {
+            Some(Action::Abort(epoch)) => {
+                let limit_bytes = self.shared.memory.limit_bytes();
+                let reason = format!("a task waited for memory for its state: all {limit_bytes} bytes are in use");
+                self.give_up(epoch, &reason);
+                Ok(())
+            }
+            Some(action) => self.act(action, now_ns),
+            None => Ok(()),
+        }
+    }
+
+    /// An epoch begins: a checkpoint, the cut of a view, or both.
+    fn begin(&mut self, epoch: u64, now_ns: u64) {
+        let since_last_ns = now_ns.saturating_sub(self.checkpoint_begun_ns);
+        let is_due = self.machine.interval_ns().is_some_and(|interval_ns| since_last_ns >= interval_ns);
+        let only = self.demands.is_empty() && !is_due;
+        self.shared.take_pause_ns();
+        if self.views.begin(epoch, only) {
+            self.shared.view(epoch, only);
+        }
+        if !self.views.is_only(epoch) {
+            tracing::debug!(epoch, "checkpoint begun");
+            (self.begun_ns, self.checkpoint_begun_ns) = (Some(now_ns), now_ns);
+            self.ledger.begin(epoch, now_ns, self.protocol);
+        }
+        self.shared.request(epoch);
+    }
+
+    /// If somebody waits for a view, and none is being taken, the next epoch begins at once.
+    fn demand_view(&mut self) {
+        if self.views.is_due() {
+            self.machine.demand();
+        }
+    }
+
+    /// A view that rides on a checkpoint is cut now, whatever becomes of that.
+    fn commit_with_view(&mut self, epoch: u64, now_ns: u64) -> Result<(), Box<Failure>> {
+        self.views.all_cut(epoch);
+        self.demand_view();
+        self.commit(epoch, now_ns)
     }
 
     /// Whether sources may have ended ahead of an epoch only because the job drains. It would hold what operators emit at the
@@ -254,6 +344,9 @@ impl Coordination {
     /// The same; whoever waits for it waits for the next.
     fn let_go(&mut self, epoch: u64, reason: &str) {
         self.snapshots.clear();
+        if self.views.give_up(epoch, &Unmade::GivenUp(format!("the cut of the view was given up: {reason}"))) {
+            self.shared.view(0, false);
+        }
         self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(reason.to_owned()));
         self.ledger.update(|status| status.given_up += 1);
         self.shared.abort(epoch);
@@ -272,8 +365,10 @@ impl Coordination {
         // Where only final snapshots are left to hand in, the last freeze was in an epoch before.
         let cut_ns = since(self.shared.last_cut_ns().max(begun_ns));
         let (complete_ns, channel_bytes) = (since(complete_at_ns), self.channel_bytes());
+        let pause_ns = self.shared.take_pause_ns();
         ledger.note(|checkpoint| {
             (checkpoint.cut_ns, checkpoint.complete_ns) = (Some(cut_ns), Some(complete_ns));
+            checkpoint.pause_ns = Some(pause_ns);
             checkpoint.channel_bytes = channel_bytes;
         });
         let mut bytes = 0;
@@ -364,7 +459,8 @@ impl Coordination {
         let stats = stats?;
         // Their pages are durable and need no writing again.
         for pages in self.finals.iter_mut().filter_map(|entry| entry.pages.as_mut()) {
-            *pages = FrozenPages { changed: Vec::new(), freed: Vec::new(), full: false, ..*pages };
+            let unchanged = FrozenPages::of(Vec::new(), Vec::new(), pages.page_bytes, pages.count, false);
+            *pages = FrozenPages { tag_of: pages.tag_of, ..unchanged };
         }
         Ok(stats.bytes_written)
     }

@@ -80,9 +80,13 @@ impl Task {
             Cut::Freeze(epoch) => epoch,
         };
         self.has_moved = false;
+        let begun_ns = shared.meter.clock().now_ns();
         self.abandon(events);
-        let snapshot = self.freeze(epoch, shared)?;
-        shared.note_cut();
+        let is_view_only = shared.is_view_only(epoch);
+        let snapshot = if is_view_only { TaskSnapshot::default() } else { self.freeze(epoch, shared)? };
+        if shared.viewed() == epoch {
+            self.begin_view(epoch)?;
+        }
         self.body.begin_logs(&mut self.cut)?;
         let through = match self.cut.outputs() {
             Outputs::Barrier => Through::Barrier(epoch),
@@ -92,6 +96,7 @@ impl Task {
         self.body.link().outgoing(&mut |edge| edge.cut(through));
         self.pending = Some((epoch, snapshot));
         self.hand_in(events);
+        shared.note_cut(begun_ns);
         Ok(())
     }
 

@@ -166,7 +166,7 @@ impl fmt::Display for Diagnosis {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metrics::{Samples, TaskMetrics};
+    use super::super::metrics::{MemoryMetrics, Samples, TaskMetrics};
     use super::*;
     use TaskState::{BlockedByAlignment, BlockedByOutput, Busy, Finished, Idle};
 
@@ -192,6 +192,7 @@ mod tests {
             records: 0,
         };
         Diagnosis::of(&Metrics {
+            memory: MemoryMetrics::default(),
             tasks: states.iter().enumerate().map(task).collect(),
             channels: channels.iter().map(channel).collect(),
             checkpoints: Vec::new(),

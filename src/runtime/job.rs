@@ -5,9 +5,10 @@ use super::control::Control;
 use super::coordinator::{CheckpointReport, Event};
 use super::diagnosis::Diagnosis;
 use super::metrics::Metrics;
-use super::pending::Pending;
+use super::pending::{Pending, refused};
 use super::restart::Retry;
 use super::supervisor::{Supervisor, spawn};
+use super::views::PendingView;
 use crate::error::{Error, Failure};
 use crate::operator::Skipped;
 use crate::snapshot::Store;
@@ -97,8 +98,13 @@ impl Job {
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let Control { ledger, .. } = &*self.control;
-        let records = self.control.shared().meter.records();
-        Metrics::of(&self.control.dials(), ledger, records, self.control.restarts(), self.control.stalls())
+        Metrics::of(
+            &self.control.dials(),
+            ledger,
+            &self.control.shared(),
+            self.control.restarts(),
+            self.control.stalls(),
+        )
     }
 
     /// What each task waits for at this moment, and the circle of tasks that wait for each other, if there is one.
@@ -154,6 +160,18 @@ impl Job {
     /// The job has no checkpoints.
     pub fn checkpoint(&self) -> Result<Pending, Error> {
         Pending::ask(&self.control.shared(), &self.events)
+    }
+
+    /// Asks for a view of all keyed state, of all that has happened so far. It takes about as long as a checkpoint's cut and a
+    /// pass over the list of pages, and writes nothing.
+    ///
+    /// # Errors
+    /// The job is over.
+    pub fn view(&self) -> Result<PendingView, Error> {
+        if self.is_over() {
+            return Err(refused("the job is over: there is nothing to look at"));
+        }
+        Ok(PendingView::ask_view(&self.events))
     }
 
     /// Waits until the input has ended and all results are out, or until the job fails.

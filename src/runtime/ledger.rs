@@ -46,6 +46,8 @@ pub struct CheckpointMetrics {
     pub timed_out: bool,
     /// Until the last task had frozen.
     pub cut_ns: Option<u64>,
+    /// The longest time that a task stood still to be cut.
+    pub pause_ns: Option<u64>,
     /// Until all logs of channels were complete.
     pub complete_ns: Option<u64>,
     /// Bytes of records that were on their way in channels.
@@ -82,6 +84,7 @@ impl CheckpointMetrics {
             protocol,
             timed_out: false,
             cut_ns: None,
+            pause_ns: None,
             complete_ns: None,
             channel_bytes: 0,
             synced_ns: None,

@@ -10,6 +10,7 @@ use super::pending::{Pending, Unmade, refused};
 use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
+use super::views::PendingView;
 use super::watch::Watch;
 use crate::error::{Error, Failure};
 use crate::operator::{Progress, Skipped};
@@ -181,8 +182,7 @@ impl Local {
     /// The job in numbers.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
-        let records = self.shared.meter.records();
-        Metrics::of(&self.dials, &self.kept.ledger, records, self.restarts, Vec::new())
+        Metrics::of(&self.dials, &self.kept.ledger, &self.shared, self.restarts, Vec::new())
     }
 
     /// Asks for a checkpoint of all that has happened so far. It is made by the steps that follow; see
@@ -195,6 +195,18 @@ impl Local {
             return Err(refused("the job is over"));
         }
         Pending::ask(&self.shared, &self.events)
+    }
+
+    /// Asks for a view of all keyed state, of all that has happened so far. It is taken by the steps that follow; see
+    /// [`Pending::try_wait`].
+    ///
+    /// # Errors
+    /// The job is over.
+    pub fn view(&self) -> Result<PendingView, Error> {
+        if matches!(self.stage, Stage::Over) {
+            return Err(refused("the job is over"));
+        }
+        Ok(PendingView::ask_view(&self.events))
     }
 
     /// The epoch that the job went on from when it was started, if it did.

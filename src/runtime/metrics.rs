@@ -2,6 +2,8 @@
 
 use super::gauges::{Dials, TaskState};
 use super::ledger::{CheckpointMetrics, Ledger};
+use super::shared::Shared;
+use crate::page::{Pool, Shortage};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -25,6 +27,37 @@ pub struct Metrics {
     pub records: u64,
     /// Workers that are stuck in user code now.
     pub stalls: Vec<Stall>,
+    /// The memory for state.
+    pub memory: MemoryMetrics,
+}
+
+/// The memory for state, in numbers; they begin anew with each restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryMetrics {
+    /// Bytes of pages in use: of state, and of what checkpoints and views hold of what it was.
+    pub in_use_bytes: u64,
+    /// How many there may be ([`Config::state_bytes_max`](super::Config::state_bytes_max)).
+    pub limit_bytes: u64,
+    /// Tasks that wait for a page now, since all are in use and some will come back.
+    pub waiting: u64,
+    /// How often one has waited.
+    pub stalls: u64,
+    /// How long, all together.
+    pub stalled_ns: u64,
+}
+
+impl MemoryMetrics {
+    fn of(pool: &Pool) -> Self {
+        let Shortage { waiting, stalls, stalled_ns } = pool.shortage();
+        Self {
+            in_use_bytes: (pool.in_use() * pool.page_bytes()) as u64,
+            limit_bytes: pool.limit_bytes() as u64,
+            waiting: waiting as u64,
+            stalls,
+            stalled_ns,
+        }
+    }
 }
 
 /// A task in numbers.
@@ -105,7 +138,16 @@ impl std::fmt::Display for Stall {
 }
 
 impl Metrics {
-    pub(super) fn of(dials: &Dials, ledger: &Ledger, records: u64, restarts: u32, stalls: Vec<Stall>) -> Self {
+    /// The mean time from begin to begin of the newest checkpoints: what the interval came to. Where a checkpoint takes longer than
+    /// the interval that was asked for, the next begins when it is over. None before there are two.
+    #[must_use]
+    pub fn checkpoint_interval(&self) -> Option<Duration> {
+        let (first, last) = (self.checkpoints.first()?, self.checkpoints.last()?);
+        let between = u64::try_from(self.checkpoints.len()).ok()?.checked_sub(1).filter(|count| *count > 0)?;
+        Some(Duration::from_nanos((last.begun_ns - first.begun_ns) / between))
+    }
+
+    pub(super) fn of(dials: &Dials, ledger: &Ledger, shared: &Shared, restarts: u32, stalls: Vec<Stall>) -> Self {
         let tasks = dials.tasks.iter().map(|dial| {
             let (records, batches) = dial.gauge.taken();
             let [busy, blocked_by_output, blocked_by_alignment, idle, finished] =
@@ -135,8 +177,9 @@ impl Metrics {
             durable: status.checkpoints,
             given_up: status.given_up,
             restarts,
-            records,
+            records: shared.meter.records(),
             stalls,
+            memory: MemoryMetrics::of(&shared.memory),
         }
     }
 }

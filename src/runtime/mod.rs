@@ -35,6 +35,9 @@ mod slots;
 mod stop;
 mod supervisor;
 mod task;
+mod view;
+mod viewing;
+mod views;
 mod watch;
 mod worker;
 
@@ -52,11 +55,13 @@ pub use header::CheckpointInfo;
 pub use job::{Job, JobProgress, Summary};
 pub use ledger::{CheckpointMetrics, CheckpointOutcome};
 pub use local::Local;
-pub use metrics::{ChannelMetrics, Metrics, Samples, Stall, TaskMetrics};
+pub use metrics::{ChannelMetrics, MemoryMetrics, Metrics, Samples, Stall, TaskMetrics};
 pub use pending::Pending;
 pub use protocol::Initiators;
 pub use restart::Restart;
 pub use stop::Stopped;
+pub use view::{TableView, View};
+pub use views::PendingView;
 
 pub(crate) use component::Component;
 pub(crate) use coordinator::Coordination;

@@ -1,15 +1,16 @@
-//! A checkpoint that was asked for.
+//! A checkpoint, or a view, that was asked for.
 
 use super::coordinator::{CheckpointReport, Event};
 use super::shared::Shared;
+use super::view::View;
 use crate::error::{Cause, Error, Failure};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
-/// A checkpoint that was asked for, of all that had happened by then.
-#[must_use = "the checkpoint is durable only when `wait` has returned"]
+/// A checkpoint or a view that was asked for, of all that had happened by then.
+#[must_use = "a checkpoint is durable, and a view is there, only when `wait` has returned"]
 #[derive(Debug)]
-pub struct Pending(Receiver<Result<CheckpointReport, Unmade>>);
+pub struct Pending<T = CheckpointReport>(Receiver<Result<T, Unmade>>);
 
 /// Where the answer goes.
 pub(crate) type Answer = Sender<Result<CheckpointReport, Unmade>>;
@@ -20,10 +21,19 @@ pub(crate) enum Unmade {
     /// Out of time, or out of room.
     #[error("{0}")]
     GivenUp(String),
-    #[error("the job failed and went back to its newest checkpoint before this one was made: ask again")]
+    #[error("the job failed and went back to its newest checkpoint before this was made: ask again")]
     Restarted,
-    #[error("the job ended before the checkpoint was made")]
+    #[error("the job ended before this was made")]
     Ended,
+}
+
+impl Pending<View> {
+    pub(super) fn ask_view(events: &Sender<Event>) -> Self {
+        let (answer, answered) = channel();
+        // As for a checkpoint.
+        let _ = events.send(Event::View(answer));
+        Self(answered)
+    }
 }
 
 impl Pending {
@@ -36,20 +46,22 @@ impl Pending {
         let _ = events.send(Event::Demand(answer));
         Ok(Self(answered))
     }
+}
 
-    /// Waits until the checkpoint is durable. Not for a [`Local`](super::Local) job, which does nothing meanwhile.
+impl<T> Pending<T> {
+    /// Waits until the checkpoint is durable, or the view is there. Not for a [`Local`](super::Local) job, which does nothing meanwhile.
     ///
     /// # Errors
     /// It was given up, or the job was restarted or ended before it was made.
-    pub fn wait(self) -> Result<CheckpointReport, Error> {
+    pub fn wait(self) -> Result<T, Error> {
         self.0.recv().unwrap_or(Err(Unmade::Ended)).map_err(|unmade| refused(&unmade.to_string()))
     }
 
-    /// Whether the checkpoint is durable by now; none: not yet.
+    /// The same without waiting; none: not yet.
     ///
     /// # Errors
     /// As [`Pending::wait`].
-    pub fn try_wait(&self) -> Result<Option<CheckpointReport>, Error> {
+    pub fn try_wait(&self) -> Result<Option<T>, Error> {
         let result = match self.0.try_recv() {
             Ok(result) => result.map(Some),
             Err(TryRecvError::Empty) => Ok(None),
@@ -59,7 +71,7 @@ impl Pending {
     }
 
     /// Waits no longer than `time`; none: it has no answer yet.
-    pub(super) fn wait_for(&self, time: Duration) -> Option<Result<CheckpointReport, Unmade>> {
+    pub(super) fn wait_for(&self, time: Duration) -> Option<Result<T, Unmade>> {
         match self.0.recv_timeout(time) {
             Ok(result) => Some(result),
             Err(RecvTimeoutError::Timeout) => None,

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::error::{Cause, Failed};
 use crate::handle::Outside;
 use crate::operator::Skipped;
+use crate::page::Pool;
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +28,12 @@ pub(crate) struct Shared {
     released: CachePadded<AtomicU64>,
     /// When a task last froze.
     last_cut_ns: CachePadded<AtomicU64>,
+    /// The longest pause of a task in the newest epoch.
+    pause_ns: CachePadded<AtomicU64>,
+    /// The epoch whose cut is that of the view under way; 0: there is none.
+    viewed: CachePadded<AtomicU64>,
+    /// The newest epoch that is for a view alone: nothing is frozen in it.
+    view_only: CachePadded<AtomicU64>,
     /// From this epoch on tasks hand over all their pages, and not only what has changed.
     full_from: CachePadded<AtomicU64>,
     stopping: CachePadded<AtomicBool>,
@@ -34,6 +41,8 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     workers: Arc<Wakers>,
     pub(crate) outside: Arc<Outside>,
+    /// Where the pages of all state come from.
+    pub(crate) memory: Pool,
     /// False for a job without checkpoints: nothing is ever frozen.
     pub(crate) checkpointing: bool,
     pub(crate) meter: Meter,
@@ -64,6 +73,7 @@ impl Shared {
         clock: Clock,
         rate_per_s: Option<u64>,
         outside: Arc<Outside>,
+        memory: Pool,
     ) -> Self {
         outside.durable(epoch);
         let word = |value| CachePadded::new(AtomicU64::new(value));
@@ -75,11 +85,15 @@ impl Shared {
             timed_out: word(0),
             released: word(0),
             last_cut_ns: word(0),
+            pause_ns: word(0),
+            viewed: word(0),
+            view_only: word(0),
             full_from: word(u64::MAX),
             stopping: CachePadded::new(AtomicBool::new(false)),
             draining: AtomicBool::new(false),
             workers: Arc::default(),
             outside,
+            memory,
             checkpointing,
             meter: Meter {
                 paced_from_ns: clock.now_ns(),
@@ -95,9 +109,9 @@ impl Shared {
     }
 
     /// For the next attempt of the same job, from `epoch`: only counts and clock go on.
-    pub(crate) fn next(&self, epoch: u64) -> Self {
+    pub(crate) fn next(&self, epoch: u64, memory: Pool) -> Self {
         let Meter { clock, rate_per_s, .. } = &self.meter;
-        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s, self.outside.clone());
+        let mut next = Self::new(epoch, self.checkpointing, clock.clone(), *rate_per_s, self.outside.clone(), memory);
         next.meter.paced_from_records = self.meter.records();
         *next.meter.records.get_mut() = self.meter.records();
         *next.meter.first_record_ns.get_mut() = self.meter.first_record_ns.load(Ordering::Relaxed);
@@ -159,9 +173,34 @@ impl Shared {
         self.wake_surely();
     }
 
-    /// A task has frozen, now.
-    pub(crate) fn note_cut(&self) {
-        self.last_cut_ns.fetch_max(self.meter.clock.now_ns(), Ordering::Relaxed);
+    /// The epoch of the view under way.
+    pub(crate) fn viewed(&self) -> u64 {
+        self.viewed.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing is frozen in this epoch.
+    pub(crate) fn is_view_only(&self, epoch: u64) -> bool {
+        self.view_only.load(Ordering::Acquire) == epoch
+    }
+
+    /// Said ahead of the request for the epoch; 0: no view is wanted any more.
+    pub(crate) fn view(&self, epoch: u64, only: bool) {
+        if only {
+            self.view_only.store(epoch, Ordering::Release);
+        }
+        self.viewed.store(epoch, Ordering::Release);
+    }
+
+    /// A task has frozen, now, and stood still for so long.
+    pub(crate) fn note_cut(&self, begun_ns: u64) {
+        let now_ns = self.meter.clock.now_ns();
+        self.last_cut_ns.fetch_max(now_ns, Ordering::Relaxed);
+        self.pause_ns.fetch_max(now_ns - begun_ns, Ordering::Relaxed);
+    }
+
+    /// The longest pause of a task since this was asked last.
+    pub(crate) fn take_pause_ns(&self) -> u64 {
+        self.pause_ns.swap(0, Ordering::Relaxed)
     }
 
     /// When a task last froze, in the job's nanoseconds.
@@ -187,6 +226,7 @@ impl Shared {
     /// Ends all loops, soon and without ceremony.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
+        self.memory.abandon_waits();
         self.wake_surely();
     }
 

@@ -17,6 +17,7 @@ use super::watch::{LOOKS_EVERY, Watch};
 use super::worker;
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failed, Failure};
+use crate::page::{Pool, Toucher};
 use crate::snapshot::Store;
 use core_affinity::CoreId;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ struct Running {
     workers: Vec<JoinHandle<()>>,
     /// The epoch that it went on from.
     restored: u64,
+    /// Has memory for state touched before it is needed.
+    toucher: Toucher,
 }
 
 /// How an attempt ended.
@@ -123,9 +126,15 @@ impl Supervisor {
         let Made { shared, tasks, mut dials, coordination, cores, restored, .. } = made;
         dials.pulses = cores.iter().map(|_| Arc::default()).collect();
         let dials = Arc::new(dials);
+        // The writer is another thread than those that wait.
+        shared.memory.wait_when_exhausted(true);
+        let toucher = shared.memory.keep_touched(TOUCHED_BYTES);
         self.control.begin(&shared, &dials, is_restart);
         match self.start_workers(&shared, &dials, tasks, &cores) {
-            Ok(workers) => Ok(Running { shared, dials, coordination, workers, restored: restored.unwrap_or(0) }),
+            Ok(workers) => {
+                let restored = restored.unwrap_or(0);
+                Ok(Running { shared, dials, coordination, workers, restored, toucher })
+            }
             Err(error) => {
                 self.kept.take_back(coordination);
                 Err(error)
@@ -135,13 +144,16 @@ impl Supervisor {
 
     /// Coordinates an attempt until it ends, and takes it down.
     fn attend(&mut self, running: Running) -> Ended {
-        let Running { shared, dials, mut coordination, workers, restored } = running;
+        // The toucher lives as long as the workers do.
+        let Running { shared, dials, mut coordination, workers, restored, toucher: _toucher } = running;
+        let mut drought = Drought::default();
         let mut watch = Watch::new(self.maker.config());
         let result = caught(|| {
             let result = coordinate(&mut coordination, |now_ns| {
                 for noticed in watch.look(&dials, now_ns) {
                     self.control.notice(noticed, &dials);
                 }
+                self.control.warn(drought.look(&shared.memory, now_ns));
             });
             result.map_err(Failed)
         });
@@ -223,6 +235,40 @@ impl Supervisor {
             |core: CoreId| format!("the system refused to pin a worker to core {}: it runs unpinned", core.id);
         self.control.warn(refusals.iter().flatten().map(warning));
         Ok(workers)
+    }
+}
+
+/// Memory for state that is had before it is needed, at most.
+const TOUCHED_BYTES: usize = 64 << 20;
+
+/// A wait for memory that lasts longer is told.
+const DROUGHT_NS: u64 = 1_000_000_000;
+
+/// Whether tasks have been waiting for memory for long.
+#[derive(Default)]
+struct Drought {
+    since_ns: Option<u64>,
+    is_told: bool,
+}
+
+impl Drought {
+    /// What is to be told of it.
+    fn look(&mut self, memory: &Pool, now_ns: u64) -> Option<String> {
+        if memory.shortage().waiting == 0 {
+            *self = Self::default();
+            return None;
+        }
+        let since_ns = *self.since_ns.get_or_insert(now_ns);
+        if self.is_told || now_ns - since_ns < DROUGHT_NS {
+            return None;
+        }
+        self.is_told = true;
+        let limit_bytes = memory.limit_bytes();
+        tracing::warn!(limit_bytes, "a task waits for memory");
+        Some(format!(
+            "a task has been waiting for memory for its state: all {limit_bytes} bytes are in use, some of them for a checkpoint \
+             that is being written or for a view that is held; raise `state_bytes_max`, or drop views sooner"
+        ))
     }
 }
 

@@ -18,6 +18,7 @@ use super::hydration::Hydration;
 use super::panics::caught;
 use super::rounds::Rounds;
 use super::shared::Shared;
+use super::viewing::TaskView;
 use crate::checkpoint::{Protocol, TaskCut};
 use crate::error::{Failed, Failure};
 use crate::marks::Mark;
@@ -85,6 +86,7 @@ pub(crate) struct Task {
     /// What the gauge shows.
     shown: TaskState,
     hydration: Hydration,
+    pub(super) view: TaskView,
 }
 
 impl Task {
@@ -114,6 +116,7 @@ impl Task {
             gauge,
             shown,
             hydration,
+            view: TaskView::default(),
         }
     }
 
@@ -136,7 +139,15 @@ impl Task {
 
     /// One step. A panic of user code becomes a failure; both name the place.
     pub(crate) fn step(&mut self, shared: &Shared, events: &Sender<Event>) -> Result<Progress, Box<Failure>> {
-        caught(|| self.try_step(shared, events)).map_err(|failed| self.placed(failed))
+        let stepped = caught(|| {
+            let progress = self.try_step(shared, events)?;
+            if !self.view.is_under_way() {
+                return Ok(progress);
+            }
+            self.view_on(shared, events)?;
+            Ok(Progress::Made)
+        });
+        stepped.map_err(|failed| self.placed(failed))
     }
 
     /// An epoch has begun: takes part in it now, if its protocol lets it begin by itself, and not when its turn comes.
@@ -347,6 +358,7 @@ impl Task {
             self.show(TaskState::Idle);
             return Ok(Progress::None);
         }
+        self.view_to_end(shared, events)?;
         let snapshot = self.freeze(shared.closed_to() + 1, shared)?;
         self.report(events, Event::Finished { task: self.number, snapshot });
         self.body.link().outgoing(&mut |edge| {

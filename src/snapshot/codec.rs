@@ -44,20 +44,36 @@ pub(super) fn encoded_len(checkpoint: &Checkpoint) -> usize {
 /// `maps`: one for each entry.
 pub(super) fn encode(checkpoint: &Checkpoint, maps: &[Option<MapRef>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(encoded_len(checkpoint));
-    out.extend(checkpoint.epoch.to_le_bytes());
-    put_bytes(&mut out, &checkpoint.header);
-    out.extend((checkpoint.entries.len() as u32).to_le_bytes());
+    put_head(&mut out, checkpoint.epoch, &checkpoint.header, checkpoint.entries.len());
     for (entry, map) in checkpoint.entries.iter().zip(maps) {
-        put_bytes(&mut out, entry.operator.as_bytes());
-        put_bytes(&mut out, entry.state.as_bytes());
-        out.extend(entry.task.to_le_bytes());
-        out.extend(entry.tasks.to_le_bytes());
-        put_bytes(&mut out, &entry.schema);
-        put_bytes(&mut out, &entry.root);
-        out.push(u8::from(map.is_some()));
-        out.extend(map.iter().flat_map(|map| map.as_bytes()));
+        let Entry { operator, state, task, tasks, schema, root, .. } = entry;
+        put_entry(&mut out, [operator, state], [*task, *tasks], [schema, root], map.as_ref());
     }
     out
+}
+
+/// What [`decode`] has made, once more.
+pub(super) fn encode_record(record: &EpochRecord) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_head(&mut out, record.epoch, &record.header, record.entries.len());
+    for EntryRecord { operator, state, task, tasks, schema, root, map } in &record.entries {
+        put_entry(&mut out, [operator, state], [*task, *tasks], [schema, root], map.as_ref());
+    }
+    out
+}
+
+fn put_head(out: &mut Vec<u8>, epoch: u64, header: &[u8], entries: usize) {
+    out.extend(epoch.to_le_bytes());
+    put_bytes(out, header);
+    out.extend((entries as u32).to_le_bytes());
+}
+
+fn put_entry(out: &mut Vec<u8>, names: [&str; 2], tasks: [u32; 2], bytes: [&[u8]; 2], map: Option<&MapRef>) {
+    names.iter().for_each(|name| put_bytes(out, name.as_bytes()));
+    tasks.iter().for_each(|number| out.extend(number.to_le_bytes()));
+    bytes.iter().for_each(|bytes| put_bytes(out, bytes));
+    out.push(u8::from(map.is_some()));
+    out.extend(map.iter().flat_map(|map| map.as_bytes()));
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {

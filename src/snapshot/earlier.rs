@@ -12,11 +12,13 @@ use super::tree::Forest;
 use crate::error::StoreError;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A generation that is read only: a later one has taken its place.
 pub(super) struct Earlier {
+    pub number: u32,
     pub path: PathBuf,
-    pub source: Box<dyn ReadAt>,
+    pub source: Arc<dyn ReadAt>,
     pub geometry: Geometry,
     /// Those of its epochs that count.
     pub table: Vec<TableEntry>,
@@ -36,7 +38,8 @@ impl Earlier {
 impl From<Generation> for Earlier {
     fn from(was: Generation) -> Self {
         let geometry = was.geometry();
-        Self { path: was.path, source: was.sink, geometry, table: was.table }
+        let source: Box<dyn ReadAt> = was.sink;
+        Self { number: was.number, path: was.path, source: source.into(), geometry, table: was.table }
     }
 }
 
@@ -83,7 +86,7 @@ fn read_one(home: &dyn Generations, number: u32, id: [u8; 16], limit: &mut u64) 
     let (mut table, _) = read_table(Forest { source: &*source, geometry: head.geometry }, &head.meta).map_err(at)?;
     table.retain(|entry| entry.epoch.get() <= *limit);
     *limit = head.follows.min(*limit);
-    Ok(Earlier { path: path.clone(), source, geometry: head.geometry, table })
+    Ok(Earlier { number, path: path.clone(), source: source.into(), geometry: head.geometry, table })
 }
 
 /// The epoch, in the newest file that has it.

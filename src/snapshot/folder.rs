@@ -4,9 +4,11 @@
 //! A new file is written under another name, synced, renamed, and its folder synced: a crash leaves no half-made
 //! generation, only a leftover that the next one of its number replaces. Folder and files are for their owner only.
 
+use super::held::{self, Claims, PINS_DIR, Pinned};
 use super::home::{Generations, Home};
 use super::mapped::MappedSink;
 use super::options::SinkKind;
+use super::pin::Hold;
 use super::pwrite::PwriteSink;
 use super::sink::{ReadAt, Sink};
 use crate::error::StoreError;
@@ -14,6 +16,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The first file of a store within its folder.
 pub const STORE_FILE: &str = "generation-1.snap";
@@ -57,6 +60,10 @@ impl Generations for Reading {
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
         Ok(Box::new(ReadFile(File::open(self.path(generation))?)))
     }
+
+    fn pin(&self, epoch: u64) -> Pinned {
+        held::pin(&self.0.join(PINS_DIR), epoch)
+    }
 }
 
 struct ReadFile(File);
@@ -71,14 +78,17 @@ impl ReadAt for ReadFile {
 }
 
 /// A folder that is ours to write to.
-#[derive(Debug)]
 pub(super) struct Folder {
     dir: Reading,
     kind: SinkKind,
-    /// Held until the store is dropped.
-    lock: File,
+    /// Held until the store and all pins are dropped.
+    lock: Arc<Lock>,
     /// Which file the one that is written to is: device and number.
     written: Option<(u64, u64)>,
+    /// The same of one that is begun.
+    begun: Option<(u64, u64)>,
+    /// Epochs that are about to expire.
+    claims: Claims,
 }
 
 impl Folder {
@@ -89,15 +99,15 @@ impl Folder {
         let lock = lock(&dir.join(LOCK_FILE))?;
         // Once more: who held the lock before may have made a store meanwhile.
         refuse_strangers(dir)?;
-        Ok(Self { dir: Reading::new(dir), kind, lock, written: None })
+        let lock = Arc::new(Lock(lock));
+        Ok(Self { dir: Reading::new(dir), kind, lock, written: None, begun: None, claims: Claims::default() })
     }
 
     fn new_path(&self, generation: u32) -> PathBuf {
         self.dir.0.join(file_name(generation) + NEW_SUFFIX)
     }
 
-    fn sink(&mut self, file: File, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
-        self.written = Some(identity(&file.metadata()?));
+    fn sink(&self, file: File, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
         Ok(match self.kind {
             SinkKind::Pwrite => Box::new(PwriteSink::new(file)),
             SinkKind::Mapped => Box::new(MappedSink::new(file, len_bytes)?),
@@ -105,11 +115,13 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+struct Lock(File);
+
+impl Drop for Lock {
     fn drop(&mut self) {
         // Closing alone would leave it to a child process that another thread is about to start: until it runs a program
         // of its own it has a copy. If this fails, closing is what is left.
-        let _ = self.lock.unlock();
+        let _ = self.0.unlock();
     }
 }
 
@@ -127,11 +139,15 @@ impl Generations for Folder {
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
         self.dir.open(generation)
     }
+    fn pin(&self, epoch: u64) -> Pinned {
+        self.dir.pin(epoch)
+    }
 }
 
 impl Home for Folder {
     fn open_to_write(&mut self, generation: u32, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
         let file = OpenOptions::new().read(true).write(true).open(self.path(generation))?;
+        self.written = Some(identity(&file.metadata()?));
         self.sink(file, len_bytes)
     }
 
@@ -143,10 +159,12 @@ impl Home for Folder {
             _ => {}
         }
         let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&new)?;
+        self.begun = Some(identity(&file.metadata()?));
         self.sink(file, 0)
     }
 
     fn publish(&mut self, generation: u32) -> io::Result<()> {
+        self.written = self.begun.take();
         fs::rename(self.new_path(generation), self.path(generation))?;
         self.sync_names()
     }
@@ -165,6 +183,10 @@ impl Home for Folder {
         Ok(())
     }
 
+    fn hold(&self) -> Hold {
+        self.lock.clone()
+    }
+
     fn check(&self, generation: u32) -> io::Result<()> {
         self.check_lock()?;
         match fs::metadata(self.path(generation)) {
@@ -176,13 +198,21 @@ impl Home for Folder {
             Err(error) => Err(error),
         }
     }
+
+    fn claim(&mut self, epoch: u64) -> bool {
+        self.claims.claim(&self.dir.0.join(PINS_DIR), epoch)
+    }
+
+    fn let_go(&mut self) {
+        self.claims.let_go();
+    }
 }
 
 impl Folder {
     /// What is at our place now may be another's.
     fn check_lock(&self) -> io::Result<()> {
         match fs::metadata(self.dir.0.join(LOCK_FILE)) {
-            Ok(found) if identity(&found) == identity(&self.lock.metadata()?) => Ok(()),
+            Ok(found) if identity(&found) == identity(&self.lock.0.metadata()?) => Ok(()),
             Ok(_) => Err(io::Error::other("the folder is another one than when it was opened: bring back the old one")),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let what = "somebody has removed the folder, or the lock in it, while it was in use: bring it back";
@@ -224,7 +254,7 @@ fn refuse_strangers(dir: &Path) -> Result<(), StoreError> {
             return Ok(());
         }
         let unfinished = name.strip_suffix(NEW_SUFFIX).is_some_and(|name| generation_of(name).is_some());
-        if name != LOCK_FILE && !unfinished {
+        if name != LOCK_FILE && name != PINS_DIR && !unfinished {
             strangers.push(name);
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Generation {
     pub path: PathBuf,
     pub sink: Box<dyn Sink>,
     pub id: [u8; 16],
+    /// Epochs of earlier generations count up to this one.
+    pub follows: u64,
     pub sequence: u64,
     pub table: Vec<TableEntry>,
     pub table_blocks: Vec<u32>,
@@ -26,6 +28,10 @@ pub(super) struct Generation {
     /// `Err`: the epoch is damaged, and only full snapshots can follow.
     pub base: Result<Base, String>,
     pub dying: BTreeMap<u64, Blocks>,
+    /// There was no room to spare (rule 13).
+    pub is_tight: bool,
+    /// What is taken, what dies and what to build on have been found in the file (rule 7). Until then all is taken.
+    pub is_known: bool,
 }
 
 impl Generation {
@@ -59,31 +65,33 @@ impl Generation {
         Self::load(number, path.clone(), sink).map_err(|fault| fault.at(&path))
     }
 
-    /// The next checkpoint builds on the newest epoch, if there is one.
-    fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
+    /// Reads head and epoch table, and no map: see [`Generation::build_on`].
+    pub fn load(number: u32, path: PathBuf, sink: Box<dyn Sink>) -> Result<Self, Fault> {
         let head = read_head(&*sink)?;
         let forest = Forest { source: &*sink, geometry: head.geometry };
-        let (table, blocks) = read_table(forest, &head.meta)?;
-        let found = recover(&*sink, head.geometry, &table, blocks, head.meta.newest.get())?;
+        let (table, table_blocks) = read_table(forest, &head.meta)?;
         Ok(Self {
             number,
             path,
             sink,
             id: head.id,
+            follows: head.follows,
             sequence: head.meta.sequence.get(),
             table,
-            table_blocks: found.table,
-            space: found.space,
-            base: found.base,
-            dying: found.dying,
+            table_blocks,
+            space: Space::all_taken(head.geometry),
+            base: Ok(Base::default()),
+            dying: BTreeMap::new(),
+            is_tight: false,
+            is_known: false,
         })
     }
 
-    /// Lets the next checkpoint build on this epoch; 0: on none.
+    /// Finds out what is taken, and lets the next checkpoint build on this epoch; 0: on none.
     pub fn build_on(&mut self, epoch: u64) -> Result<(), StoreError> {
         let found = recover(&*self.sink, self.geometry(), &self.table, self.table_blocks.clone(), epoch);
         let found = found.map_err(|fault| fault.at(&self.path))?;
-        (self.space, self.base, self.dying) = (found.space, found.base, found.dying);
+        (self.space, self.base, self.dying, self.is_known) = (found.space, found.base, found.dying, true);
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Where the files of a store are, one for each generation: a folder, or a simulated disk. It must not know what is in
 //! them.
 
+use super::held::Pinned;
+use super::pin::Hold;
 use super::sink::{ReadAt, Sink};
 use std::io;
 use std::path::PathBuf;
@@ -21,6 +23,10 @@ pub trait Generations: Send + Sync {
     /// # Errors
     /// The system refused; `NotFound`: it has been removed meanwhile.
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>>;
+
+    /// Keeps the writer, be it another process, from letting this epoch expire. It may have done so before: whoever asks
+    /// looks again.
+    fn pin(&self, epoch: u64) -> Pinned;
 }
 
 /// The generations of a store, to be written; nobody else writes there while this lives.
@@ -62,4 +68,14 @@ pub trait Home: Generations {
     /// # Errors
     /// It is not, and what to do about it; or the system refused.
     fn check(&self, generation: u32) -> io::Result<()>;
+
+    /// Keeps everybody else from writing here, also when this is gone.
+    fn hold(&self) -> Hold;
+
+    /// Whether nobody else reads this epoch, so that it may expire; then nobody begins to until [`Home::let_go`]. Never
+    /// waits.
+    fn claim(&mut self, epoch: u64) -> bool;
+
+    /// The epochs that were claimed have expired, or have not.
+    fn let_go(&mut self);
 }

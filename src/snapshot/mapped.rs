@@ -10,7 +10,8 @@
 
 use super::format::HEAD_BYTES;
 use super::pwrite::PwriteSink;
-use super::sink::{ReadAt, Sink};
+use super::sink::{ReadAt, Run, Sink};
+use super::sums::Sums;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::io::Errno;
 use std::fs::File;
@@ -86,6 +87,19 @@ impl MappedSink {
         Ok(())
     }
 
+    /// Writes one part after the other. Callers have `&mut self`; where several threads are in here for one of them, each has
+    /// a range of its own.
+    fn put(&self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let len_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        self.populate(offset_bytes..offset_bytes + len_bytes)?;
+        let mut at = offset_bytes;
+        for part in parts {
+            self.copy(at, part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
     fn copy(&self, offset_bytes: u64, mut bytes: &[u8]) -> io::Result<()> {
         let mut range = offset_bytes..offset_bytes + bytes.len() as u64;
         while !bytes.is_empty() {
@@ -95,7 +109,8 @@ impl MappedSink {
             bytes = rest;
             // SAFETY: `part` lies within the map (`locate`), whose length the file had when it was mapped and still
             // has, for it is never truncated. Nobody forms a reference into the map: reads go through `pread`. `now` is
-            // not in the map, so the two do not overlap. `&self` is enough: `write`, the only caller, has `&mut`.
+            // not in the map, so the two do not overlap. `&self` is enough: the callers of `put` have `&mut`, and threads
+            // that are in here at the same time have ranges that do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(now.as_ptr(), region.map.as_mut_ptr().add(part.start), now.len()) };
         }
         Ok(())
@@ -121,14 +136,18 @@ impl Sink for MappedSink {
         if offset_bytes < HEAD_BYTES {
             return self.file.write(offset_bytes, parts);
         }
-        let len_bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        self.populate(offset_bytes..offset_bytes + len_bytes)?;
-        let mut at = offset_bytes;
-        for part in parts {
-            self.copy(at, part)?;
-            at += part.len() as u64;
-        }
-        Ok(())
+        self.put(offset_bytes, parts)
+    }
+
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> io::Result<()> {
+        // What `copy` relies on.
+        let apart = runs.is_sorted_by(|one, next| one.end_bytes() <= next.offset_bytes);
+        assert!(apart && runs.first().is_none_or(|run| run.offset_bytes >= HEAD_BYTES), "runs ascend in the segments");
+        let sink = &*self;
+        sums.each(runs, |run| {
+            run.sum();
+            sink.put(run.offset_bytes, run.parts)
+        })
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -14,8 +14,11 @@
 //! 5. After a failed write or sync nothing is written to that file any more; the last durable epoch stands.
 //! 6. Opening writes nothing. It syncs once, because a process that was killed between the two syncs of rule 3 leaves
 //!    a meta in the page cache which the disk may not have yet, and the job is going to rely on it.
-//! 7. What is free is not in the file: it is what no kept epoch reaches, found at open by reading the maps.
+//! 7. What is free is not in the file: it is what no kept epoch reaches. It is found by reading the maps, ahead of the
+//!    first commit: opening reads none of them, and until they have been read nothing is taken.
 //! 8. Under `Durability::ProcessCrash` the order is the same without the syncs: the page cache outlives the process.
+//!
+//! (Epochs that somebody holds on to outlive this: the rules are at the head of `pin` and of `held`.)
 //!
 //! A store has one file, its *generation*, until one fails:
 //!
@@ -28,10 +31,18 @@
 //!     builds on, each against its checksum. Where they cannot be read, the checkpoint must bring all pages.
 //! 12. Earlier generations stay until the new one holds `keep` epochs by itself: a disk that failed once may do so
 //!     again, and then none of the epochs to go back to would be elsewhere.
+//!
+//! Room for what is written:
+//!
+//! 13. The file is about twice as long as what is in use, if the disk has the room. Blocks are taken from where the last
+//!     ones were on, round the end, and become free at random; so with half of them free most are, by the time their turn
+//!     comes again, and what is written goes to long runs. In a file that is nearly full free pages lie alone, and writing
+//!     them takes a disk several times as long as the same bytes in one run.
 
 mod channels;
 mod codec;
 mod commit;
+mod dense;
 mod earlier;
 mod edge_part;
 mod fault;
@@ -39,10 +50,14 @@ mod folder;
 mod format;
 mod generation;
 mod head;
+mod held;
 mod home;
+mod layout;
 mod map;
 mod mapped;
 mod options;
+mod pin;
+mod prune;
 mod pwrite;
 mod reader;
 mod recover;
@@ -59,15 +74,19 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod writing;
 
 pub use channels::{ChannelPart, REST, Side};
 pub use commit::CommitStats;
 pub use edge_part::EdgePart;
 pub use folder::STORE_FILE;
 pub use format::BLOCK_BYTES;
+pub use held::Pinned;
 pub use home::{Generations, Home};
 pub use options::{Durability, SinkKind, StoreOptions};
-pub use reader::{EpochReport, Reader};
+pub use pin::{Hold, Pin};
+pub use prune::{Compacted, Pruned};
+pub use reader::{EpochReport, Held, Reader};
 pub use restored::{Restored, RestoredEntry};
 pub use sink::{ReadAt, Sink};
 pub use store::{Audit, EpochInfo, Store};

@@ -37,9 +37,12 @@ pub struct StoreOptions {
     pub segment_bytes: u64,
     /// How to write.
     pub sink: SinkKind,
-    /// Threads for checksums of large sets; 0 leaves it to the machine, 1 uses the caller's. They are made by the
-    /// thread that first needs them, which must not be pinned to a core.
-    pub threads: usize,
+    /// Threads that copy and checksum large sets of pages; 0 leaves it to the machine, 1 uses the caller's. They are made by
+    /// the thread that first needs them, which must not be pinned to a core.
+    pub writer_threads: usize,
+    /// Writes no faster than this, and syncs on the way, so that others keep the disk and the memory bus; none: as fast as
+    /// it goes. Commits take longer for it.
+    pub bandwidth_bytes_per_s: Option<u64>,
     /// The id of a new store; a random one if there is none.
     pub id: Option<[u8; 16]>,
 }
@@ -52,7 +55,8 @@ impl Default for StoreOptions {
             page_bytes: 16 << 10,
             segment_bytes: 4 << 20,
             sink: SinkKind::default(),
-            threads: 0,
+            writer_threads: 0,
+            bandwidth_bytes_per_s: None,
             id: None,
         }
     }

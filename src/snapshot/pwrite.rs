@@ -1,7 +1,8 @@
 //! The file written by `pwritev` and read by `pread`: the form to measure the mapped one against, and its head.
 //! It must not know what the bytes mean.
 
-use super::sink::{ReadAt, Sink};
+use super::sink::{ReadAt, Run, Sink};
+use super::sums::Sums;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
@@ -26,6 +27,26 @@ impl PwriteSink {
     }
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    fn put(&self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let mut offset_bytes = offset_bytes;
+        for parts in parts.chunks(SLICES_MAX) {
+            let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+            let mut rest = &mut slices[..];
+            while !rest.is_empty() {
+                match rustix::io::pwritev(&self.file, rest, offset_bytes) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(written) => {
+                        offset_bytes += written as u64;
+                        IoSlice::advance_slices(&mut rest, written);
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -52,23 +73,15 @@ impl Sink for PwriteSink {
     }
 
     fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
-        let mut offset_bytes = offset_bytes;
-        for parts in parts.chunks(SLICES_MAX) {
-            let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
-            let mut rest = &mut slices[..];
-            while !rest.is_empty() {
-                match rustix::io::pwritev(&self.file, rest, offset_bytes) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(written) => {
-                        offset_bytes += written as u64;
-                        IoSlice::advance_slices(&mut rest, written);
-                    }
-                    Err(Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(())
+        self.put(offset_bytes, parts)
+    }
+
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> io::Result<()> {
+        let file = &*self;
+        sums.each(runs, |run| {
+            run.sum();
+            file.put(run.offset_bytes, run.parts)
+        })
     }
 
     fn sync(&mut self) -> io::Result<()> {

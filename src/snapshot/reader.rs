@@ -1,5 +1,6 @@
-//! Reading a store that may be in use, without its lock: what the inspector does. Nothing is pinned: an epoch may
-//! expire while it is read, and then that is what the error says. It must not write, nor map.
+//! Reading a store that may be in use, without its lock: what the inspector does. While an epoch is read it is pinned, so that
+//! its writer does not let it expire; where it cannot be, it may, and then that is what the error says. It must not write to
+//! the store, nor map, nor make its writer wait.
 
 use super::codec::place;
 use super::earlier::{Earlier, Found, find, read_earlier};
@@ -8,6 +9,7 @@ use super::fault::{Fault, io};
 use super::folder::{Reading, STORE_FILE};
 use super::format::TableEntry;
 use super::head::{Head, read_head};
+use super::held::Pinned;
 use super::home::Generations;
 use super::recover::read_table;
 use super::restored::{Restored, Seen, Take, list_pages, read_epoch, read_pages, read_record};
@@ -18,9 +20,15 @@ use super::tree::Forest;
 use crate::error::StoreError;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 /// How often a head is read again when the store moves on meanwhile.
 const TRIES: u32 = 8;
+
+/// How often, and after how long, an epoch that the writer is about to let expire is looked at again: for as long as a commit
+/// may take that fails in the end.
+const PIN_TRIES: u32 = 200;
+const PIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// A store open for reading.
 pub struct Reader {
@@ -29,6 +37,26 @@ pub struct Reader {
     /// Oldest first.
     files: Vec<Earlier>,
     sums: Sums,
+}
+
+/// An epoch that stays for as long as this lives: its writer, be it another process, does not let it expire. The end of this
+/// process, however it comes, ends it.
+pub struct Held {
+    /// None: it may not be pinned here, and may expire.
+    pin: Option<Box<dyn Send + Sync>>,
+}
+
+impl Held {
+    /// Whether it is held: not if the folder may not be written to.
+    pub fn is_held(&self) -> bool {
+        self.pin.is_some()
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").field("is_held", &self.is_held()).finish()
+    }
 }
 
 /// What verifying an epoch found.
@@ -87,9 +115,36 @@ impl Reader {
         self.id
     }
 
+    /// Bytes of each page.
+    pub fn page_bytes(&self) -> u32 {
+        self.files.last().map_or(0, |file| file.geometry.page_bytes)
+    }
+
     /// The kept epochs, oldest first.
     pub fn epochs(&self) -> Vec<EpochInfo> {
         self.files.iter().flat_map(|file| infos(&file.table, file.geometry)).collect()
+    }
+
+    /// Keeps an epoch from expiring until what is given back is dropped. Each of the methods that read does so by itself; this
+    /// is for who reads more than once. The writer never waits for it: it lets the epoch expire with a later commit.
+    ///
+    /// # Errors
+    /// `NoEpoch`, also if it has expired meanwhile; as [`Reader::open`].
+    pub fn hold(&self, epoch: u64) -> Result<Held, StoreError> {
+        find(&self.files, epoch)?;
+        for _ in 0..PIN_TRIES {
+            let pin = match self.home.pin(epoch) {
+                Pinned::Held(pin) => Some(pin),
+                Pinned::Unpinned => return Ok(Held { pin: None }),
+                Pinned::Expiring => None,
+            };
+            find(&read_all(&*self.home)?.1, epoch)?;
+            if pin.is_some() {
+                return Ok(Held { pin });
+            }
+            std::thread::sleep(PIN_PAUSE);
+        }
+        Ok(Held { pin: None })
     }
 
     /// Reads a kept epoch and verifies every block of it.
@@ -97,6 +152,7 @@ impl Reader {
     /// # Errors
     /// `NoEpoch`, also if it has expired meanwhile; `Corrupt`, naming epoch, entry and page; `Io`.
     pub fn read(&self, epoch: u64) -> Result<Restored, StoreError> {
+        let _held = self.hold(epoch)?;
         let found = find(&self.files, epoch)?;
         read_epoch(found.forest, found.entry, Take::Now(&self.sums)).map_err(|fault| self.unless_expired(&found, fault))
     }
@@ -106,6 +162,7 @@ impl Reader {
     /// # Errors
     /// As [`Reader::read`].
     pub fn header(&self, epoch: u64) -> Result<Vec<u8>, StoreError> {
+        let _held = self.hold(epoch)?;
         let found = find(&self.files, epoch)?;
         let record = read_record(found.forest, found.entry).map_err(|fault| self.unless_expired(&found, fault))?;
         Ok(record.header)
@@ -116,6 +173,7 @@ impl Reader {
     /// # Errors
     /// `NoEpoch`, also if it has expired meanwhile; `Corrupt`, naming epoch and entry; `Io`.
     pub fn channels(&self, epoch: u64) -> Result<Vec<EdgePart>, StoreError> {
+        let _held = self.hold(epoch)?;
         let found = find(&self.files, epoch)?;
         let record = read_record(found.forest, found.entry).map_err(|fault| fault.within(|| format!("epoch {epoch}")));
         let edges = record.and_then(|record| {
@@ -130,6 +188,7 @@ impl Reader {
     /// # Errors
     /// `NoEpoch`, also if it has expired meanwhile; `Io`.
     pub fn verify(&self, epoch: u64) -> Result<EpochReport, StoreError> {
+        let _held = self.hold(epoch)?;
         let found = find(&self.files, epoch)?;
         let report = self.examine(&found).map_err(|fault| fault.at(found.path))?;
         if !report.damage.is_empty() {
@@ -202,7 +261,8 @@ fn read_listed(home: &dyn Generations, list: &[u32]) -> Result<([u8; 16], Vec<Ea
     let source = home.open(*number).map_err(io("open")).map_err(at)?;
     let (head, table) = read_newest(&*source).map_err(at)?;
     let mut files = read_earlier(home, before, &head, !table.is_empty())?;
-    files.push(Earlier { path: path.clone(), source, geometry: head.geometry, table });
+    let geometry = head.geometry;
+    files.push(Earlier { number: *number, path: path.clone(), source: source.into(), geometry, table });
     Ok((head.id, files))
 }
 

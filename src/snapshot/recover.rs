@@ -1,4 +1,4 @@
-//! What a store has in memory beside its file, found by reading the maps: which blocks are taken, which die with which
+//! What a store has in memory beside its file, found by reading the maps ahead of its first commit: which blocks are taken, which die with which
 //! epoch, and the maps on which the next checkpoint builds. Rules 6 and 7 of the room. It must not write.
 
 use super::codec::{self, EntryRecord, place};
@@ -33,8 +33,6 @@ pub(super) struct Recovered {
     pub base: Result<Base, String>,
     /// By the last kept epoch that reaches them: what is free when it has expired.
     pub dying: BTreeMap<u64, Blocks>,
-    /// The blocks of the epoch table.
-    pub table: Vec<u32>,
 }
 
 /// The epoch table that a meta refers to, with its blocks.
@@ -96,7 +94,7 @@ fn claim_all(
         }
         dying.insert(entry.epoch.get(), std::mem::take(&mut claiming.taken));
     }
-    Ok(Recovered { space: claiming.space, base: Ok(found), dying, table: table_blocks })
+    Ok(Recovered { space: claiming.space, base: Ok(found), dying })
 }
 
 struct Claiming<'a> {

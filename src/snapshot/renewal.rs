@@ -3,6 +3,7 @@
 
 use super::codec::EntryRecord;
 use super::commit::{CommitStats, Elsewhere, Way};
+use super::earlier::Earlier;
 use super::fault::{Fault, Stop, io};
 use super::format::{MapRef, Superblock};
 use super::generation::Generation;
@@ -30,12 +31,22 @@ impl Store {
             self.renew()?;
         }
         self.look().map_err(|error| self.fail(error))?;
+        // What lies where cannot be read, and may never be again: better a new file than no checkpoint.
+        self.prepare().map_err(|error| self.fail(error))?;
+        let expiring = self.expiring();
+        let committed = self.commit_without(checkpoint, &expiring);
+        self.home.let_go();
+        committed
+    }
+
+    fn commit_without(&mut self, checkpoint: &Checkpoint, expiring: &[u64]) -> Result<CommitStats, StoreError> {
         let origin = self.origin.as_ref().map(|origin| {
             let file = &self.earlier[origin.at];
             let forest = Forest { source: &*file.source, geometry: file.geometry };
             Elsewhere { path: &file.path, forest, maps: &origin.maps }
         });
-        let way = Way { keep: self.options.keep, durability: self.options.durability, sums: &self.sums, origin };
+        let (durability, bandwidth_bytes_per_s) = (self.options.durability, self.options.bandwidth_bytes_per_s);
+        let way = Way { expiring, durability, bandwidth_bytes_per_s, sums: &self.sums, origin };
         // Until the contrary is known: a panic on the way is a failure as well.
         self.failed = true;
         match self.current.commit(checkpoint, &way) {
@@ -57,6 +68,19 @@ impl Store {
         }
     }
 
+    /// Those of the current file that expire with the next commit: the oldest, unless somebody reads them.
+    fn expiring(&mut self) -> Vec<u64> {
+        let beyond = (self.current.table.len() + 1).saturating_sub(self.options.keep as usize);
+        let epochs = self.current.table.iter().map(|entry| entry.epoch.get()).take(beyond);
+        let epochs: Vec<u64> = epochs.collect();
+        epochs.into_iter().filter(|epoch| self.claim(*epoch)).collect()
+    }
+
+    /// Whether nobody holds on to an epoch, here or elsewhere: then nobody begins to, until the home lets go.
+    pub(super) fn claim(&mut self, epoch: u64) -> bool {
+        !self.pins.holds(epoch) && self.home.claim(epoch)
+    }
+
     /// Commits a kept epoch once more, under a number above all others and with another header: so the job goes back to
     /// it, and nobody can take a later one for the newest. No page is written, unless it lies in an earlier generation.
     ///
@@ -66,7 +90,7 @@ impl Store {
         let (record, page_bytes) = (self.record(epoch)?, self.page_bytes());
         let unchanged = |map: MapRef| {
             let count = map.count.get();
-            FrozenPages { changed: Vec::new(), freed: Vec::new(), page_bytes, count, full: false, tag_of: |_| 0 }
+            FrozenPages::of(Vec::new(), Vec::new(), page_bytes, count, false)
         };
         let entry = |entry: EntryRecord| {
             let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
@@ -89,7 +113,7 @@ impl Store {
 
     /// Looks for what somebody else may have done to the file: moved, removed or shortened it. A file that is shortened
     /// *while* it is written through a mapping is still a signal, and no error.
-    fn look(&self) -> Result<(), StoreError> {
+    pub(super) fn look(&self) -> Result<(), StoreError> {
         let at = |fault: Fault| fault.at(&self.current.path);
         self.home.check(self.current.number).map_err(io("go on writing")).map_err(at)?;
         let len = self.current.sink.len_bytes().map_err(io("read the length of")).map_err(at)?;
@@ -103,18 +127,23 @@ impl Store {
 
     /// Rules 9 and 10. At once, so that what the failed epoch may have left in the file does not count any more; if that
     /// fails as well the next checkpoint tries again.
-    fn fail(&mut self, error: StoreError) -> StoreError {
+    pub(super) fn fail(&mut self, error: StoreError) -> StoreError {
         self.failed = true;
         // Its error is the one of the next checkpoint, if it lasts.
         let _ = self.renew();
         error
     }
 
-    /// Begins a new generation.
-    fn renew(&mut self) -> Result<(), StoreError> {
+    /// Above those of all files.
+    pub(super) fn next_number(&self) -> u32 {
         // What keeps it from being listed, keeps it from being made as well.
         let list = self.home.list().unwrap_or_default();
-        let number = list.last().copied().unwrap_or(0).max(self.current.number) + 1;
+        list.last().copied().unwrap_or(0).max(self.current.number) + 1
+    }
+
+    /// Begins a new generation.
+    fn renew(&mut self) -> Result<(), StoreError> {
+        let number = self.next_number();
         let (follows, id, geometry) = (self.newest().unwrap_or(0), self.id(), self.current.geometry());
         let superblock = Superblock::of_generation(number, follows, id, geometry);
         let new = Generation::make(&mut *self.home, number, &superblock)?;
@@ -129,17 +158,23 @@ impl Store {
         self.find_base()
     }
 
-    /// Rule 12.
-    fn remove_earlier(&mut self) {
-        if self.alone || self.current.table.len() < self.options.keep as usize {
+    /// Rule 12; or nothing in them counts, as where one that has been compacted could not be removed.
+    pub(super) fn remove_earlier(&mut self) {
+        let is_enough = self.current.table.len() >= self.options.keep as usize;
+        let counts = |file: &Earlier| !file.table.is_empty();
+        if self.alone || !(is_enough || self.current.follows == 0 && !self.earlier.iter().any(counts)) {
             return;
         }
+        // Who holds an epoch looks for it by its number, more than once.
+        let epochs = self.earlier.iter().flat_map(|file| &file.table).map(|entry| entry.epoch.get());
+        let is_read = epochs.fold(false, |is_read, epoch| !self.home.claim(epoch) || is_read);
         let list = self.home.list().unwrap_or_default();
         let mut earlier = list.into_iter().filter(|number| *number < self.current.number);
         // What cannot be removed now is tried again after the next commit.
-        if earlier.all(|number| self.home.remove(number).is_ok()) {
+        if !is_read && earlier.all(|number| self.home.remove(number).is_ok()) {
             self.earlier.clear();
             self.alone = true;
         }
+        self.home.let_go();
     }
 }

@@ -7,19 +7,23 @@
 //!    in its order; likewise growth and names. The write at which it happens may be there in part, the sync not at all.
 //! 3. A failed write may have written anything of it. What a failed sync should have covered is lost or not, and no
 //!    later sync makes it durable. (Names are different: file systems keep a journal of them, and stop without it.)
-//! 4. Everything is counted and decided by call number (whatever changes something counts, reads do not), so a run can
+//! 4. Whoever reads the disk is another process, whose pins stay when the writer is killed and go when the machine stops.
+//! 5. Everything is counted and decided by call number (whatever changes something counts, reads do not), so a run can
 //!    be repeated.
 
 mod file;
 
+use super::held::Pinned;
 use super::home::{Generations, Home};
+use super::pin::Hold;
 use super::sink::{ReadAt, Sink};
 use file::{File, SimFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// What happens at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,12 @@ struct Disk {
     down: bool,
     guarded: (usize, Vec<Range<u64>>),
     full_above_bytes: Option<u64>,
+    /// Epochs that readers have pinned, each with a number of its own.
+    pins: BTreeSet<(u64, u64)>,
+    next_pin: u64,
+    /// Epochs that the writer has claimed.
+    claimed: Vec<u64>,
+    sync_takes: Duration,
 }
 
 /// A handle of a simulated disk; clones are the same disk, and each is the home of a store.
@@ -117,6 +127,11 @@ impl SimDisk {
         self.disk().full_above_bytes = bytes;
     }
 
+    /// From now on each sync of a file takes so long.
+    pub fn slow_down(&self, sync_takes: Duration) {
+        self.disk().sync_takes = sync_takes;
+    }
+
     /// From now on, a write that touches one of these ranges of the newest generation panics.
     pub fn guard(&self, ranges: Vec<Range<u64>>) {
         let mut disk = self.disk();
@@ -159,6 +174,7 @@ impl SimDisk {
             naming.apply(&mut disk.durable_names);
         }
         disk.names = disk.durable_names.clone();
+        disk.pins.clear();
         disk.restart();
     }
 
@@ -180,6 +196,7 @@ impl SimDisk {
 impl Disk {
     fn restart(&mut self) {
         (self.down, self.begun, self.written) = (false, None, None);
+        self.claimed.clear();
         self.incidents.clear();
     }
 
@@ -237,6 +254,29 @@ impl Generations for SimDisk {
         let file = self.disk().names.get(&generation).copied().ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(self.file(file)))
     }
+
+    fn pin(&self, epoch: u64) -> Pinned {
+        let mut disk = self.disk();
+        if disk.claimed.contains(&epoch) {
+            return Pinned::Expiring;
+        }
+        let number = disk.next_pin;
+        disk.next_pin += 1;
+        disk.pins.insert((epoch, number));
+        Pinned::Held(Box::new(SimPin { disk: self.clone(), pin: (epoch, number) }))
+    }
+}
+
+/// A pin of a reader.
+struct SimPin {
+    disk: SimDisk,
+    pin: (u64, u64),
+}
+
+impl Drop for SimPin {
+    fn drop(&mut self) {
+        self.disk.disk().pins.remove(&self.pin);
+    }
 }
 
 impl Home for SimDisk {
@@ -253,7 +293,7 @@ impl Home for SimDisk {
         disk.end(incident)?;
         disk.files.push(File::default());
         let file = disk.files.len() - 1;
-        (disk.begun, disk.written) = (Some(file), Some(file));
+        disk.begun = Some(file);
         Ok(Box::new(self.file(file)))
     }
 
@@ -261,6 +301,7 @@ impl Home for SimDisk {
         let mut disk = self.disk();
         let incident = disk.count()?;
         let file = disk.begun.take().expect("what is published has been begun");
+        disk.written = Some(file);
         disk.name(Naming::Publish(generation, file));
         disk.sync_names(incident);
         disk.end(incident)
@@ -283,9 +324,28 @@ impl Home for SimDisk {
         disk.end(incident)
     }
 
+    fn hold(&self) -> Hold {
+        Arc::new(())
+    }
+
     fn check(&self, generation: u32) -> io::Result<()> {
         let disk = self.disk();
         let same = disk.names.get(&generation).is_some_and(|file| disk.written == Some(*file));
         if same { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, "somebody has removed the file")) }
+    }
+
+    fn claim(&mut self, epoch: u64) -> bool {
+        let mut disk = self.disk();
+        let is_pinned = disk.pins.range((epoch, 0)..=(epoch, u64::MAX)).next().is_some();
+        let could = disk.count().and_then(|incident| disk.end(incident));
+        if is_pinned || could.is_err() {
+            return false;
+        }
+        disk.claimed.push(epoch);
+        true
+    }
+
+    fn let_go(&mut self) {
+        self.disk().claimed.clear();
     }
 }

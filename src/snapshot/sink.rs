@@ -1,8 +1,37 @@
 //! What a store writes to and reads from: one file, seen as bytes. It must not know what the bytes mean, but that
 //! those below `HEAD_BYTES` are never mapped.
 
+use super::sums::Sums;
 use std::io;
 use std::sync::Arc;
+
+/// Neighbouring pieces of the file that are to be written.
+pub struct Run<'a> {
+    /// Where the first of them goes.
+    pub offset_bytes: u64,
+    /// One after the other.
+    pub parts: &'a [&'a [u8]],
+    /// The crc32c of each, once it has been written.
+    pub sums: &'a mut [u32],
+}
+
+impl Run<'_> {
+    /// Where it ends.
+    pub fn end_bytes(&self) -> u64 {
+        self.offset_bytes + self.len_bytes()
+    }
+
+    /// All parts together.
+    pub fn len_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// Takes each part's checksum. Whoever writes the run does so right before: a part is fetched from memory once then,
+    /// for it is in the cache when it is copied.
+    pub fn sum(&mut self) {
+        self.sums.iter_mut().zip(self.parts).for_each(|(sum, part)| *sum = crc32c::crc32c(part));
+    }
+}
 
 /// Where a store is read from.
 pub trait ReadAt: Send + Sync {
@@ -33,6 +62,13 @@ pub trait Sink: ReadAt {
     /// # Errors
     /// The system refused; any part may have been written.
     fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()>;
+
+    /// Writes runs, which ascend and do not overlap, and takes the checksum of each of their parts on the way; by the threads
+    /// of `sums`, if the sink can, each run as one call to the system.
+    ///
+    /// # Errors
+    /// The system refused; any part may have been written.
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> io::Result<()>;
 
     /// Returns when all that was written, and the length, is on the disk.
     ///

@@ -18,6 +18,13 @@ impl Blocks {
         self.pages.append(&mut other.pages);
         self.nodes.append(&mut other.nodes);
     }
+
+    /// Takes out those that are so.
+    pub fn split_off(&mut self, mut is_so: impl FnMut(u32) -> bool) -> Self {
+        let pages = self.pages.extract_if(.., |block| is_so(*block)).collect();
+        let nodes = self.nodes.extract_if(.., |block| is_so(*block)).collect();
+        Self { pages, nodes }
+    }
 }
 
 /// What claiming a block found.
@@ -43,6 +50,12 @@ pub(super) struct Space {
     /// Those of them that have room.
     with_room: BTreeSet<u32>,
     free_nodes: u32,
+    /// The epoch that takes blocks now.
+    epoch: u64,
+    /// By frame: the epoch that took it for a page; 0 if that is not known.
+    pages_born: Vec<u64>,
+    /// The same of nodes, where it is known.
+    nodes_born: HashMap<u32, u64>,
 }
 
 impl Space {
@@ -57,8 +70,20 @@ impl Space {
             split: HashMap::new(),
             with_room: BTreeSet::new(),
             free_nodes: 0,
+            epoch: 0,
+            pages_born: Vec::new(),
+            nodes_born: HashMap::new(),
         };
         space.grow(geometry.segments);
+        space
+    }
+
+    /// No block free.
+    pub fn all_taken(geometry: Geometry) -> Self {
+        let mut space = Self::new(Geometry { segments: 0, ..geometry });
+        space.geometry = geometry;
+        space.taken.resize((geometry.frames() as usize).div_ceil(64), !0);
+        space.pages_born.resize(geometry.frames() as usize, 0);
         space
     }
 
@@ -73,7 +98,22 @@ impl Space {
         let after = self.geometry.frames();
         self.taken.resize((after as usize).div_ceil(64), !0);
         (before..after).for_each(|frame| self.taken[frame as usize / 64] &= !(1 << (frame % 64)));
+        self.pages_born.resize(after as usize, 0);
         self.free_frames += after - before;
+    }
+
+    /// What is taken from here on is this epoch's.
+    pub fn begin(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// No epoch below this one reaches the block, which is taken.
+    pub fn born(&self, block: u32) -> u64 {
+        let frame = self.frame_of(block);
+        match self.split.contains_key(&frame) {
+            true => self.nodes_born.get(&block).copied().unwrap_or(0),
+            false => self.pages_born[frame as usize],
+        }
     }
 
     /// How many frames are lacking for so many pages and nodes.
@@ -87,6 +127,7 @@ impl Space {
     pub fn take_page(&mut self) -> u32 {
         let frame = self.find_free().expect("space is reserved before a commit takes it");
         self.set(frame);
+        self.pages_born[frame as usize] = self.epoch;
         self.cursor = frame + 1;
         self.block_of(frame)
     }
@@ -102,6 +143,7 @@ impl Space {
         let within = self.split[&frame].trailing_ones();
         let block = self.block_of(frame) + within;
         self.set_node(frame, within);
+        self.nodes_born.insert(block, self.epoch);
         block
     }
 
@@ -122,6 +164,7 @@ impl Space {
         let mask = self.split.get_mut(&frame).expect("a free node was released");
         assert!(*mask & 1 << within != 0, "a free node was released");
         *mask &= !(1 << within);
+        self.nodes_born.remove(&block);
         self.free_nodes += 1;
         self.with_room.insert(frame);
         if *mask == 0 {
@@ -139,6 +182,7 @@ impl Space {
         let frame = self.frame_of(block);
         if !self.is_taken(frame) {
             self.set(frame);
+            self.pages_born[frame as usize] = 0;
             return Claim::Fresh;
         }
         // Looked up only here: when a store is opened nearly all claims are of free frames.
@@ -161,6 +205,11 @@ impl Space {
         }
         self.set_node(frame, within);
         Claim::Fresh
+    }
+
+    /// Frames that are free.
+    pub fn free_frames(&self) -> u32 {
+        self.free_frames
     }
 
     /// Frames that are free, hold a page, are split; nodes that are taken.

@@ -11,13 +11,16 @@ use super::head::read_head;
 use super::home::Home;
 use super::map::PageMap;
 use super::options::{Durability, StoreOptions, check_options, check_sizes};
+use super::pin::Pins;
 use super::recover::Key;
 use super::restored::{Restored, Take, outline, read_epoch, read_record};
+use super::sink::ReadAt;
 use super::sums::Sums;
 use super::tree::Forest;
 use crate::error::StoreError;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A kept epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,7 @@ pub struct Store {
     /// Pages of the base could not be read back: only full snapshots can follow.
     pub(super) unreadable: Option<String>,
     pub(super) sums: Sums,
+    pub(super) pins: Pins,
 }
 
 /// An epoch of an earlier generation that the next checkpoint builds on: what it does not bring itself is copied.
@@ -117,25 +121,21 @@ impl Store {
             }
             Some((newest, earlier)) => Self::load(&mut *home, *newest, earlier, &options)?,
         };
-        let mut store = Self {
+        let newest = current.newest().or_else(|| newest_of(&earlier));
+        Ok(Self {
             home,
             id: current.id,
             current,
             earlier,
             alone: list.len() <= 1,
-            base_epoch: 0,
+            base_epoch: newest.unwrap_or(0),
             origin: None,
             failed: false,
             unreadable: None,
-            sums: Sums::new(options.threads),
+            sums: Sums::new(options.writer_threads),
+            pins: Pins::default(),
             options,
-        };
-        store.base_epoch = store.newest().unwrap_or(0);
-        // What the current file was opened with, if it has any epoch.
-        if store.current.newest().is_none() {
-            store.find_base()?;
-        }
-        Ok(store)
+        })
     }
 
     fn load(
@@ -182,8 +182,7 @@ impl Store {
 
     /// The newest kept epoch.
     pub fn newest(&self) -> Option<u64> {
-        let earlier = || self.earlier.iter().rev().find_map(|file| file.table.last());
-        self.current.newest().or_else(|| earlier().map(|entry| entry.epoch.get()))
+        self.current.newest().or_else(|| newest_of(&self.earlier))
     }
 
     /// Reads a kept epoch and verifies every block of it.
@@ -249,12 +248,18 @@ impl Store {
         read_record(found.forest, found.entry).map_err(|fault| fault.at(found.path))
     }
 
-    /// The next checkpoint must be full: the epoch that it would build on is damaged.
+    /// The next checkpoint must be full: the epoch that it would build on is damaged. Known from the first commit on, which
+    /// may be refused for it.
     pub fn needs_full(&self) -> bool {
         self.current.base.is_err()
     }
 
-    /// Reads the maps of the epoch that the next checkpoint builds on.
+    /// Rule 7: before the first commit.
+    pub(super) fn prepare(&mut self) -> Result<(), StoreError> {
+        if self.current.is_known { Ok(()) } else { self.find_base() }
+    }
+
+    /// Reads the maps of the epoch that the next checkpoint builds on, and what the others reach.
     pub(super) fn find_base(&mut self) -> Result<(), StoreError> {
         let epoch = self.base_epoch;
         let has = |file: &Earlier| file.table.iter().any(|entry| entry.epoch.get() == epoch);
@@ -283,9 +288,14 @@ impl Store {
     /// Compares what the store has in memory with what its file says.
     #[doc(hidden)]
     pub fn audit(&self) -> Result<Audit, StoreError> {
-        let (free, pages, split, nodes) = self.current.space.counts();
-        let exact = self.current.recount()?.same_as(&self.current.space);
-        Ok(Audit { frames: self.current.geometry().frames(), free, pages, split, nodes, exact })
+        let (current, found) = (&self.current, self.current.recount()?);
+        // As long as nothing is known, nothing may be taken.
+        let (space, exact) = match current.is_known {
+            true => (&current.space, found.same_as(&current.space)),
+            false => (&found, current.space.free_frames() == 0),
+        };
+        let (free, pages, split, nodes) = space.counts();
+        Ok(Audit { frames: current.geometry().frames(), free, pages, split, nodes, exact })
     }
 
     /// The blocks that the kept epochs and the newest epoch table have in the current file, by the file alone.
@@ -294,7 +304,7 @@ impl Store {
         Ok(self.current.recount()?.blocks_taken())
     }
 
-    fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
+    pub(super) fn find(&self, epoch: u64) -> Result<Found<'_>, StoreError> {
         let is_it = |entry: &&TableEntry| entry.epoch.get() == epoch;
         let current = &self.current;
         if let Some(entry) = current.table.iter().find(is_it) {
@@ -309,6 +319,21 @@ impl Store {
         })?;
         Ok(Found { path: &file.path, forest: Forest { source: &*file.source, geometry: file.geometry }, entry })
     }
+
+    /// Where an epoch lies, for somebody who reads it beside the store.
+    pub(super) fn shared(&self, epoch: u64) -> Result<(PathBuf, Arc<dyn ReadAt>, Geometry, TableEntry), StoreError> {
+        let Found { path, forest, entry } = self.find(epoch)?;
+        let file = match self.earlier.iter().find(|file| file.path == path) {
+            Some(file) => file.source.clone(),
+            None => self.current.sink.reader().map_err(io("open")).map_err(|fault| fault.at(path))?,
+        };
+        Ok((path.to_owned(), file, forest.geometry, *entry))
+    }
+}
+
+fn newest_of(earlier: &[Earlier]) -> Option<u64> {
+    let last = earlier.iter().rev().find_map(|file| file.table.last());
+    last.map(|entry| entry.epoch.get())
 }
 
 pub(super) fn infos(table: &[TableEntry], geometry: Geometry) -> Vec<EpochInfo> {

@@ -1,13 +1,17 @@
-//! Checksums of many pages at once, by threads of our own. It must not know whose pages they are.
+//! Work on many pages at once (checksums, and copying to where they go) by threads of our own. It must not know whose pages
+//! they are.
 
+use super::sink::Run;
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use std::io;
 use std::sync::OnceLock;
 
 /// Below this many bytes the hand-over costs more than it brings.
 const PARALLEL_BYTES_MIN: usize = 1 << 20;
 
-pub(super) struct Sums {
+/// The threads of a store.
+pub struct Sums {
     threads: usize,
     /// Made when first needed, by the thread that commits: it must not be pinned, or all of these would be as well.
     pool: OnceLock<Option<ThreadPool>>,
@@ -27,7 +31,7 @@ impl Sums {
             return work(false);
         }
         let make = || {
-            let named = rayon::ThreadPoolBuilder::new().thread_name(|i| format!("snapring-sums-{i}"));
+            let named = rayon::ThreadPoolBuilder::new().thread_name(|i| format!("snapring-store-{i}"));
             named.num_threads(self.threads).build().ok()
         };
         match self.pool.get_or_init(make) {
@@ -36,14 +40,19 @@ impl Sums {
         }
     }
 
-    /// The crc32c of each page.
-    pub fn of(&self, pages: &[&[u8]]) -> Vec<u32> {
-        let bytes = pages.iter().map(|page| page.len()).sum();
+    /// Does this with each of the runs, on several threads if there are any and the work is worth it. After an error
+    /// others may still have been done.
+    pub fn each<'a>(
+        &self,
+        runs: &mut [Run<'a>],
+        work: impl Fn(&mut Run<'a>) -> io::Result<()> + Send + Sync,
+    ) -> io::Result<()> {
+        let bytes = runs.iter().map(Run::len_bytes).sum::<u64>() as usize;
         self.install(bytes, |parallel| {
             if parallel {
-                pages.par_iter().with_min_len(16).map(|page| crc32c::crc32c(page)).collect()
+                runs.par_iter_mut().with_max_len(1).try_for_each(work)
             } else {
-                pages.iter().map(|page| crc32c::crc32c(page)).collect()
+                runs.iter_mut().try_for_each(work)
             }
         })
     }

@@ -1,5 +1,7 @@
 //! Files that are made to hurt: all checksums right, and nothing else. What chance does is in `tests/store_*`.
 
+mod flips;
+
 use super::codec::{decode, encode, encoded_len};
 use super::format::{BlobRef, HEAD_BYTES, META_OFFSETS, MapRef, Meta, Nodes, Slot, Superblock, TableEntry, TaggedSlot};
 use super::map::PageMap;
@@ -13,7 +15,7 @@ use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
 fn no_pages() -> FrozenPages {
-    FrozenPages { changed: vec![], freed: vec![], page_bytes: 4096, count: 0, full: true, tag_of: |_| 0 }
+    FrozenPages::of(vec![], vec![], 4096, 0, true)
 }
 
 const ID: [u8; 16] = [9; 16];

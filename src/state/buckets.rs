@@ -1,8 +1,8 @@
 //! The table without types: hashes and encoded keys and values, in buckets of pages. It knows no Rust type and no scan.
 
-use super::chain::Chain;
+use super::chain::{Chain, Source};
 use super::directory::Directory;
-use super::entry::{ENTRY_BYTES, Entry, KEY_LONG, LongRef, VALUE_LONG};
+use super::entry::{ENTRY_BYTES, Entry, Found, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
 use super::head::{HEAD_BYTES, Head, u16_at};
 use super::{HashRange, Hasher, StateError, long};
@@ -147,15 +147,26 @@ impl Buckets {
 
     /// Looks a key up in all pages of its bucket.
     pub fn locate(&self, hash: u64, key: &[u8]) -> Result<Option<Place>, StateError> {
-        let mut chain = Chain::new(&self.pages, self.directory.bucket_of(hash));
+        Self::find(&self.pages, self.layout, self.directory.bucket_of(hash), hash, key)
+    }
+
+    /// The same in pages that need not be those of a table.
+    pub fn find(
+        source: &impl Source,
+        layout: Layout,
+        bucket: PageId,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<Option<Place>, StateError> {
+        let mut chain = Chain::new(source, bucket);
         while let Some((id, page)) = chain.next()? {
             let mut failed = None;
             let is_key = |slot| {
-                let entry = self.layout.entry(page, slot);
+                let entry = layout.entry(page, slot);
                 match entry.long_key() {
                     Some(long) if entry.long_key_hash() == Some(hash) => {
                         // A look-up that cannot go on stops as one that has found its key.
-                        long::equals(&self.pages, long, key).unwrap_or_else(|error| {
+                        long::equals(source, long, key).unwrap_or_else(|error| {
                             failed = Some(error);
                             true
                         })
@@ -164,7 +175,7 @@ impl Buckets {
                     None => entry.key == key,
                 }
             };
-            let found = self.layout.shape_of(page).find(page, hash, is_key);
+            let found = layout.shape_of(page).find(page, hash, is_key);
             match (failed, found) {
                 (Some(error), _) => return Err(error),
                 (None, Some(slot)) => return Ok(Some(Place { page: id, slot })),
@@ -214,6 +225,18 @@ impl Buckets {
         result
     }
 
+    /// Sets the value of a key that was found in a page of its bucket, where it has too little room.
+    pub fn grow(&mut self, id: PageId, found: Found, hash: u64, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        let value_bytes_max = self.value_bytes_max();
+        if value.len() <= value_bytes_max {
+            let entry = Entry { key, value, value_room: room_for_growing(value.len()).min(value_bytes_max), flags: 0 };
+            if move_within(self.pages.write(id)?, found, &entry) {
+                return Ok(());
+            }
+        }
+        self.put_at(Some(Place { page: id, slot: found.slot }), hash, key, value)
+    }
+
     /// Writes a value over the one that is there, if it fits.
     fn overwrite(&mut self, place: Place, value: &[u8]) -> Result<bool, StateError> {
         let (layout, value_bytes_max) = (self.layout, self.value_bytes_max());
@@ -247,8 +270,7 @@ impl Buckets {
         long: &mut Vec<LongRef>,
     ) -> Result<(), StateError> {
         let (key_part, value_part);
-        // Values that have grown once will grow again.
-        let room = if place.is_some() { value.len() + value.len() / 2 } else { value.len() };
+        let room = if place.is_some() { room_for_growing(value.len()) } else { value.len() };
         let mut entry = Entry { key, value, value_room: room.min(self.value_bytes_max()), flags: 0 };
         if self.layout == Layout::Heap && key.len() > self.key_bytes_max() {
             entry.flags |= KEY_LONG;
@@ -308,6 +330,27 @@ impl Buckets {
         self.len = self.len.saturating_sub(1);
         Ok(())
     }
+}
+
+/// Values that have grown once will grow again.
+fn room_for_growing(value_bytes: usize) -> usize {
+    value_bytes + value_bytes / 2
+}
+
+/// Puts another entry of the same key, with nothing long in it, in the place of one that was found, if the page's heap has
+/// room for both.
+fn move_within(page: &mut [u8], found: Found, entry: &Entry<'_>) -> bool {
+    let mut head = Head::load(page);
+    let low = head.heap_low as usize;
+    if low < Layout::Heap.shape_of(page).end() + entry.bytes() {
+        return false;
+    }
+    head.heap_low -= entry.bytes() as u32;
+    head.heap_dead += (ENTRY_BYTES + found.sizes.key + found.sizes.room) as u32;
+    head.store(page);
+    entry.store(page, head.heap_low as usize);
+    page[found.slot..found.slot + OFFSET_BYTES].copy_from_slice(&(head.heap_low as u16).to_le_bytes());
+    true
 }
 
 /// Sets the value part of an entry that has room for it.

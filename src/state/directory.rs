@@ -1,7 +1,9 @@
 //! Which bucket holds a hash: one page id for each prefix of the current length within the task's range. Kept in memory
 //! only. It knows neither pages nor entries.
 
+use super::StateError;
 use super::range::HashRange;
+use super::room::Region;
 use crate::page::PageId;
 
 /// Bits that a prefix may have at most: the other half of the hash finds the slot within a page.
@@ -30,6 +32,25 @@ impl Directory {
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
         Self { range, shift, first, buckets: vec![HOLE; len as usize] }
+    }
+
+    /// Of these buckets and no others.
+    pub fn of(range: HashRange, buckets: &[(PageId, Region)]) -> Result<Self, StateError> {
+        let mut this = Self::new(range, 1);
+        for &(id, Region { prefix, depth }) in buckets {
+            if !Self::admits(range, depth, buckets.len() as u64) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
+            }
+            if !this.point(prefix, depth, id) {
+                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
+            }
+        }
+        match this.holes().first() {
+            Some((prefix, depth)) => {
+                Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")))
+            }
+            None => Ok(this),
+        }
     }
 
     /// Whether a directory for prefixes of `depth` bits is in proportion to the number of buckets.

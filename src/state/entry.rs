@@ -10,6 +10,7 @@
 //! then the key part and the room for the value part. A part is the encoding, or for a long one: the first page's id (u32)
 //! and the length (u32); for a key the hash (u64) follows.
 
+use super::buckets::Layout;
 use super::head::u16_at;
 use crate::page::PageId;
 
@@ -19,6 +20,87 @@ pub(super) const ENTRY_BYTES: usize = 8;
 pub(super) const KEY_LONG: u16 = 1;
 /// The value lies in pages of its own.
 pub(super) const VALUE_LONG: u16 = 2;
+
+/// The numbers in front of an entry's parts.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    /// Bytes of the key part, of the value part, and of the room for that.
+    pub key: usize,
+    pub value: usize,
+    pub room: usize,
+    pub flags: u16,
+}
+
+impl Sizes {
+    /// Those of the entry at an offset of the heap, in one access.
+    #[inline(always)]
+    pub fn load(page: &[u8], at: usize) -> Self {
+        let bytes: &[u8; ENTRY_BYTES] = page[at..].first_chunk().expect("an entry lies within its page");
+        let word = u64::from_le_bytes(*bytes);
+        let field = |index: u32| usize::from((word >> (16 * index)) as u16);
+        Self { key: field(0), value: field(1), room: field(2), flags: (word >> 48) as u16 }
+    }
+}
+
+/// An entry of the heap that was found by its key.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    /// Offset of its slot.
+    pub slot: usize,
+    /// Its own offset.
+    pub at: usize,
+    pub sizes: Sizes,
+}
+
+impl Found {
+    /// The offset of the value part.
+    #[inline(always)]
+    pub fn value_at(&self) -> usize {
+        self.at + ENTRY_BYTES + self.sizes.key
+    }
+
+    /// The value part.
+    #[inline(always)]
+    pub fn value<'a>(&self, page: &'a [u8]) -> &'a [u8] {
+        &page[self.value_at()..][..self.sizes.value]
+    }
+
+    /// Sets the value part, for which there is room.
+    #[inline(always)]
+    pub fn overwrite(&self, page: &mut [u8], value: &[u8]) {
+        page[self.at + 2..self.at + 4].copy_from_slice(&(value.len() as u16).to_le_bytes());
+        page[self.value_at()..][..value.len()].copy_from_slice(value);
+    }
+}
+
+/// The entry of a key that lies in its page, if it is in this one.
+#[inline(always)]
+pub(super) fn find_short(page: &[u8], hash: u64, key: &[u8]) -> Option<Found> {
+    let mut search = Layout::Heap.shape_of(page).search(page, hash);
+    loop {
+        let slot = search.next(page)?;
+        let at = usize::from(u16_at(page, slot));
+        let sizes = Sizes::load(page, at);
+        let may_be = sizes.key == key.len() && sizes.flags & KEY_LONG == 0;
+        if may_be && are_equal(&page[at + ENTRY_BYTES..][..sizes.key], key) {
+            return Some(Found { slot, at, sizes });
+        }
+    }
+}
+
+/// Whether two byte strings of the same length are equal: without a call if they are as short as words are.
+#[inline(always)]
+fn are_equal(a: &[u8], b: &[u8]) -> bool {
+    fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+        Some((bytes.first_chunk()?, bytes.last_chunk()?))
+    }
+    match a.len() {
+        4..=7 => ends::<4>(a) == ends::<4>(b),
+        8..=16 => ends::<8>(a) == ends::<8>(b),
+        17..=32 => ends::<16>(a) == ends::<16>(b),
+        _ => a == b,
+    }
+}
 
 /// An entry on its way into a page, or as it lies there.
 #[derive(Clone, Copy)]
@@ -39,13 +121,9 @@ impl<'a> Entry<'a> {
     /// The entry at an offset of the heap.
     #[inline]
     pub fn load(page: &'a [u8], at: usize) -> Self {
-        let key_end = at + ENTRY_BYTES + usize::from(u16_at(page, at));
-        Self {
-            key: &page[at + ENTRY_BYTES..key_end],
-            value: &page[key_end..key_end + usize::from(u16_at(page, at + 2))],
-            value_room: usize::from(u16_at(page, at + 4)),
-            flags: u16_at(page, at + 6),
-        }
+        let sizes = Sizes::load(page, at);
+        let (key, rest) = page[at + ENTRY_BYTES..].split_at(sizes.key);
+        Self { key, value: &rest[..sizes.value], value_room: sizes.room, flags: sizes.flags }
     }
 
     /// Bytes that it takes in the heap.

@@ -76,26 +76,28 @@ impl Shape {
     /// The slot (by its offset in the page) for which `is_key` says so, among those that may hold the hash.
     #[inline(always)] // So that sizes which the caller knows at compile time stay known.
     pub fn find(&self, page: &[u8], hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Option<usize> {
-        let tags = u64::from(tag(hash)) * ONES;
-        let mut group = self.home(hash);
-        for _ in 0..self.groups {
-            let word = word_at(page, group);
-            let differ = word ^ tags;
-            // Bytes that are zero; above one that is, a byte of 1 may look so too, and the key will tell.
-            let mut hits = differ.wrapping_sub(ONES) & !differ & HIGHS;
-            while hits != 0 {
-                let slot = self.slot(group, hits.trailing_zeros() / 8);
-                if is_key(slot) {
-                    return Some(slot);
-                }
-                hits &= hits - 1;
+        let mut search = self.search(page, hash);
+        loop {
+            let slot = search.next(page)?;
+            if is_key(slot) {
+                return Some(slot);
             }
-            if word >> PASSED_SHIFT == 0 {
-                return None;
-            }
-            group = self.following(group);
         }
-        None
+    }
+
+    /// Goes through the slots that may hold the hash.
+    #[inline(always)]
+    pub fn search(&self, page: &[u8], hash: u64) -> Search {
+        let group = self.home(hash);
+        let word = word_at(page, group);
+        Search { shape: *self, hash, group, word, hits: hits(word, hash), left: self.groups }
+    }
+
+    /// The first slot of the group at `home` that may hold the hash.
+    #[inline(always)]
+    pub fn first_at(&self, page: &[u8], home: usize, hash: u64) -> Option<usize> {
+        let hits = hits(word_at(page, home), hash);
+        (hits != 0).then(|| self.slot(home, hits.trailing_zeros() / 8))
     }
 
     /// Takes a free slot for a hash. The page has one: it holds fewer entries than [`Shape::limit`].
@@ -146,6 +148,46 @@ impl Shape {
             (0..LANES as u32).filter(move |lane| word >> (8 * lane) & 0x80 != 0).map(move |lane| self.slot(group, lane))
         })
     }
+}
+
+/// A walk through the slots of a page that may hold a hash. For those whose comparing is so long that the compiler would make
+/// a function of it if it were a closure.
+pub(super) struct Search {
+    shape: Shape,
+    hash: u64,
+    group: usize,
+    word: u64,
+    /// Those slots of the group that are still to be looked at.
+    hits: u64,
+    /// Groups that are left.
+    left: usize,
+}
+
+impl Search {
+    /// The next slot. `page` is always the same.
+    #[inline(always)]
+    pub fn next(&mut self, page: &[u8]) -> Option<usize> {
+        while self.hits == 0 {
+            self.left -= 1;
+            if self.word >> PASSED_SHIFT == 0 || self.left == 0 {
+                return None;
+            }
+            self.group = self.shape.following(self.group);
+            self.word = word_at(page, self.group);
+            self.hits = hits(self.word, self.hash);
+        }
+        let slot = self.shape.slot(self.group, self.hits.trailing_zeros() / 8);
+        self.hits &= self.hits - 1;
+        Some(slot)
+    }
+}
+
+/// The highest bits of the bytes of a group's word that are the tag of a hash; above one that is, a byte that differs in the
+/// lowest bit may look so too, and the key will tell.
+#[inline(always)]
+fn hits(word: u64, hash: u64) -> u64 {
+    let differ = word ^ u64::from(tag(hash)) * ONES;
+    differ.wrapping_sub(ONES) & !differ & HIGHS
 }
 
 #[inline]

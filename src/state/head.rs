@@ -45,21 +45,25 @@ pub(super) struct Head {
 }
 
 impl Head {
+    #[inline]
     pub fn load(page: &[u8]) -> Self {
+        let page: &[u8; HEAD_BYTES] = page.first_chunk().expect("a page is longer than its header");
         Self {
             kind: page[0],
             depth: page[1],
             groups: u16_at(page, 2),
             count: u32_at(page, 4),
             prefix: u64::from_le_bytes(page[8..16].try_into().expect("eight bytes")),
-            next: u32_at(page, 16).checked_sub(1),
+            next: next_of(page),
             heap_low: u32_at(page, 20),
             heap_dead: u32_at(page, 24),
             long_entries: u32_at(page, 28),
         }
     }
 
+    #[inline]
     pub fn store(&self, page: &mut [u8]) {
+        let page: &mut [u8; HEAD_BYTES] = page.first_chunk_mut().expect("a page is longer than its header");
         page[0] = self.kind;
         page[1] = self.depth;
         page[2..4].copy_from_slice(&self.groups.to_le_bytes());
@@ -85,6 +89,12 @@ impl Head {
     pub fn heap_live(&self, page_bytes: usize) -> usize {
         page_bytes - self.heap_low as usize - self.heap_dead as usize
     }
+}
+
+/// The next page of the chain.
+#[inline]
+pub(super) fn next_of(page: &[u8]) -> Option<PageId> {
+    u32_at(page, 16).checked_sub(1)
 }
 
 #[inline]

@@ -24,6 +24,7 @@ mod buckets;
 mod chain;
 mod directory;
 mod entry;
+mod frozen;
 mod groups;
 mod hash;
 mod head;
@@ -40,11 +41,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod window;
 
 pub use crate::error::StateError;
+pub use frozen::FrozenTable;
 pub use hash::{HASH_NAME, Hasher};
 pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};
 pub use table::Table;
 pub use value::Value;
+pub use window::{Drained, Window};

@@ -104,20 +104,8 @@ impl Buckets {
     /// Makes the directory of these buckets and no others.
     pub fn adopt_directory(&mut self, buckets: &[(PageId, Region)]) -> Result<(), StateError> {
         self.buckets = buckets.len() as u64;
-        for &(id, Region { prefix, depth }) in buckets {
-            if !Directory::admits(self.range, depth, self.buckets) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
-            }
-            if !self.directory.point(prefix, depth, id) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
-            }
-        }
-        match self.directory.holes().first() {
-            Some((prefix, depth)) => {
-                Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")))
-            }
-            None => Ok(()),
-        }
+        self.directory = Directory::of(self.range, buckets)?;
+        Ok(())
     }
 
     /// Copies what of the parts lies in the table's range: page by page where a page lies in it wholly and can be copied

@@ -1,20 +1,19 @@
 //! The keyed table with its types: what operators see. The ways that every record takes are short and monomorphic; all
 //! else is done by [`super::buckets`] on encoded bytes.
 
+mod heap;
 mod modify;
 
-use super::buckets::{Buckets, Layout, Place, overwrite_part};
+use super::buckets::{Buckets, Layout, Place};
 use super::directory::Directory;
-use super::entry::{Entry, VALUE_LONG};
+use super::entry::VALUE_LONG;
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
-use super::head::u16_at;
 use super::restore::Part;
-use super::{HashRange, Hasher, StateError};
+use super::{HashRange, Hasher, StateError, Window};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
 use std::cell::Cell;
-use std::marker::PhantomData;
 
 /// Tables up to this size are in the cache anyway: fetching ahead would only cost.
 const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
@@ -27,9 +26,9 @@ pub struct Table<K, V> {
     /// Encodings that are being looked up or written.
     key: Vec<u8>,
     value: Vec<u8>,
-    /// The value decoded last, for what it has allocated.
+    /// The key and the value decoded last, for what they have allocated.
+    kept_key: Option<K>,
     kept: Option<V>,
-    of: PhantomData<fn() -> K>,
 }
 
 impl<K: Record, V: Record> Table<K, V> {
@@ -78,8 +77,8 @@ impl<K: Record, V: Record> Table<K, V> {
             },
             key: Vec::new(),
             value: Vec::new(),
+            kept_key: None,
             kept: None,
-            of: PhantomData,
         })
     }
 
@@ -122,22 +121,20 @@ impl<K: Record, V: Record> Table<K, V> {
 
     /// Asks the processor to fetch where a key of this hash is or will be.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
+    fn prefetch(&self, hash: u64) {
         let bucket = self.buckets.directory.bucket_of(hash);
-        if self.groups > 0 {
-            let at = self.shape().home(hash);
-            self.buckets.pages.prefetch(bucket, at);
-            self.buckets.pages.prefetch(bucket, at + 64);
-        } else {
-            self.buckets.pages.prefetch(bucket, 0);
-        }
+        let at = self.shape().home(hash);
+        self.buckets.pages.prefetch(bucket, at);
+        self.buckets.pages.prefetch(bucket, at + 64);
     }
 
-    /// [`Table::prefetch`] for a window of records with their hashes (64 are a good number), if the table is large.
+    /// Asks the processor to fetch where the keys of a window are or will be, if the table is large.
     #[inline]
-    pub fn prefetch_all<T>(&self, window: &[(u64, K, T)]) {
-        if self.bytes() > PREFETCH_ABOVE_BYTES {
-            window.iter().for_each(|&(hash, ..)| self.prefetch(hash));
+    pub fn prefetch_all<T>(&self, window: &Window<T>) {
+        if self.groups == 0 {
+            self.prefetch_heap(window.hashes());
+        } else if self.bytes() > PREFETCH_ABOVE_BYTES {
+            window.hashes().for_each(|hash| self.prefetch(hash));
         }
     }
 
@@ -156,21 +153,38 @@ impl<K: Record, V: Record> Table<K, V> {
         init: impl FnOnce() -> V,
         f: impl FnOnce(&mut V) -> R,
     ) -> Result<R, StateError> {
-        if Self::IS_FIXED && self.groups > 0 && Self::KEY_BYTES <= SMALL_KEY_BYTES {
+        self.with_encoded(key, |table, key| table.update_encoded(hash, key, init, f))
+    }
+
+    /// Runs `f` with the encoding of a key, which is on the stack if it is small and of a fixed layout.
+    #[inline(always)]
+    fn with_encoded<R>(&mut self, key: &K, f: impl FnOnce(&mut Self, &[u8]) -> R) -> R {
+        if K::WIDTH.is_some() && Self::KEY_BYTES <= SMALL_KEY_BYTES {
             let mut bytes = [0; SMALL_KEY_BYTES];
             key.store(&mut bytes[..Self::KEY_BYTES]);
-            return self.update_fixed(hash, &bytes[..Self::KEY_BYTES], init, f);
+            return f(self, &bytes[..Self::KEY_BYTES]);
         }
         let mut bytes = std::mem::take(&mut self.key);
         bytes.clear();
         key.encode(&mut bytes);
-        let result = if Self::IS_FIXED && self.groups > 0 {
-            self.update_fixed(hash, &bytes, init, f)
-        } else {
-            self.update_heap(hash, &bytes, init, f)
-        };
+        let result = f(self, &bytes);
         self.key = bytes;
         result
+    }
+
+    #[inline(always)]
+    fn update_encoded<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        if Self::IS_FIXED && self.groups > 0 {
+            self.update_fixed(hash, key, init, f)
+        } else {
+            self.update_heap(hash, key, init, f)
+        }
     }
 
     #[inline(always)] // Else the compiler does not know how long `key` is, and calls memcmp.
@@ -191,48 +205,7 @@ impl<K: Record, V: Record> Table<K, V> {
         self.update_elsewhere(hash, key, init, f)
     }
 
-    #[inline]
-    fn update_heap<R>(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
-    ) -> Result<R, StateError> {
-        if key.len() > self.buckets.key_bytes_max() {
-            return self.update_elsewhere(hash, key, init, f);
-        }
-        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
-        let is_key = |slot| {
-            let entry = Entry::load(page, usize::from(u16_at(page, slot)));
-            entry.key == key && entry.long_key().is_none()
-        };
-        let Some(slot) = Layout::Heap.shape_of(page).find(page, hash, is_key) else {
-            return self.update_elsewhere(hash, key, init, f);
-        };
-        let entry = Entry::load(page, usize::from(u16_at(page, slot)));
-        if entry.flags & VALUE_LONG != 0 {
-            return self.update_elsewhere(hash, key, init, f);
-        }
-        if V::WIDTH == Some(entry.value.len()) {
-            let at = usize::from(u16_at(page, slot)) + super::entry::ENTRY_BYTES + key.len();
-            return change(&mut page[at..at + Self::VALUE_BYTES], f);
-        }
-        let (room, mut input) = (entry.value_room, entry.value);
-        let mut value = decode(&mut self.kept, &mut input)?;
-        let result = f(&mut value);
-        self.value.clear();
-        value.encode(&mut self.value);
-        self.kept = Some(value);
-        if self.value.len() <= room {
-            overwrite_part(page, slot, &self.value);
-        } else {
-            self.buckets.put(hash, key, &self.value)?;
-        }
-        Ok(result)
-    }
-
-    /// The long way: absent keys, further pages of a chain, long keys and values.
+    /// The long way: further pages of a chain, long keys and values; and keys of a fixed layout that are absent.
     #[inline(never)]
     fn update_elsewhere<R>(
         &mut self,
@@ -257,8 +230,9 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in records, in order; [`Table::prefetch_all`] first makes it fast. The first record of a key becomes its value
-    /// by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each` gets what it saw.
+    /// Takes in the records of a [`Window`], in order; [`Table::prefetch_all`] first makes it fast. The first record of a key
+    /// becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each`
+    /// gets what it saw, along with what came with the record.
     ///
     /// # Errors
     /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
@@ -266,25 +240,25 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     #[inline]
-    pub fn update_batch<T, R, E: From<StateError>>(
+    pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, K, T)>,
+        records: impl Iterator<Item = (u64, &'a [u8], (T, A))>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
-        mut each: impl FnMut(K, R) -> Result<(), E>,
+        mut each: impl FnMut(A, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (hash, key, record) in records {
+        for (hash, key, (record, along)) in records {
             // Either `first` takes the record or, if there is a value, `next`.
             let record = Cell::new(Some(record));
             let init = || first(record.take().expect("called once, and first"));
-            let result = self.update(hash, &key, init, |value| {
+            let result = self.update_encoded(hash, key, init, |value| {
                 if let Some(record) = record.take() {
                     next(value, record);
                 }
                 seen(value)
             })?;
-            each(key, result)?;
+            each(along, result)?;
         }
         Ok(())
     }
@@ -329,10 +303,27 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn remove(&mut self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
-        let value = self.read(place)?;
-        self.buckets.remove(hash, place)?;
-        Ok(Some(value))
+        self.with_encoded(key, |table, key| {
+            let Some(place) = table.buckets.locate(hash, key)? else { return Ok(None) };
+            let value = table.read(place)?;
+            table.buckets.remove(hash, place)?;
+            Ok(Some(value))
+        })
+    }
+
+    /// Takes a key out without looking at its value. Says whether it was there.
+    ///
+    /// # Errors
+    /// As for [`Table::remove`].
+    ///
+    /// # Panics
+    /// As for [`Table::update`].
+    pub fn discard(&mut self, hash: u64, key: &K) -> Result<bool, StateError> {
+        self.with_encoded(key, |table, key| {
+            let Some(place) = table.buckets.locate(hash, key)? else { return Ok(false) };
+            table.buckets.remove(hash, place)?;
+            Ok(true)
+        })
     }
 
     fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
@@ -353,7 +344,7 @@ impl<K: Record, V: Record> Table<K, V> {
 }
 
 /// Changes a value of a fixed layout where it lies.
-#[inline]
+#[inline(always)]
 fn change<V: Record, R>(bytes: &mut [u8], f: impl FnOnce(&mut V) -> R) -> Result<R, StateError> {
     let mut value = V::load(bytes)?;
     let result = f(&mut value);
@@ -361,7 +352,8 @@ fn change<V: Record, R>(bytes: &mut [u8], f: impl FnOnce(&mut V) -> R) -> Result
     Ok(result)
 }
 
-/// Decodes a value, over the one that was kept.
+/// Decodes a key or a value, over the one that was kept.
+#[inline]
 fn decode<V: Record>(kept: &mut Option<V>, input: &mut Input<'_>) -> Result<V, StateError> {
     match kept.take() {
         Some(mut value) => {

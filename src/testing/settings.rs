@@ -22,7 +22,7 @@ const EXACT: [Protocol; 5] = [
 
 /// The options of a small store on a simulated disk.
 pub(super) fn store_options(keep: u32) -> StoreOptions {
-    StoreOptions { keep, page_bytes: 4096, segment_bytes: 64 << 10, threads: 1, ..StoreOptions::default() }
+    StoreOptions { keep, page_bytes: 4096, segment_bytes: 64 << 10, writer_threads: 1, ..StoreOptions::default() }
 }
 
 impl World {

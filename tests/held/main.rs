@@ -152,7 +152,7 @@ impl World {
             keep: random.between(2, 4) as u32,
             page_bytes: 4096,
             segment_bytes: 64 << 10,
-            threads: 1,
+            writer_threads: 1,
             ..StoreOptions::default()
         };
         let store = Store::open_on(Box::new(self.disk.clone()), options)?;

@@ -5,6 +5,7 @@ use snapring::page::{FrozenPage, FrozenPages, PageId, Pages, Pool};
 use snapring::snapshot::{BLOCK_BYTES, Checkpoint, Entry, Restored, Store, StoreOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Mutex;
 
 pub const PAGE_BYTES: u32 = 4096;
 
@@ -40,7 +41,10 @@ pub fn page(epoch: u64, id: PageId, page_bytes: u32) -> FrozenPage {
 
 /// A frozen page that holds these bytes.
 pub fn frozen(bytes: &[u8]) -> FrozenPage {
-    let mut pages = Pages::new(&Pool::new(bytes.len(), usize::MAX));
+    // One pool for each size: a pool's first page costs two megabytes.
+    static POOLS: Mutex<BTreeMap<usize, Pool>> = Mutex::new(BTreeMap::new());
+    let pool = POOLS.lock().unwrap().entry(bytes.len()).or_insert_with(|| Pool::new(bytes.len(), usize::MAX)).clone();
+    let mut pages = Pages::new(&pool);
     let id = pages.allocate().unwrap();
     pages.write(id).unwrap().copy_from_slice(bytes);
     pages.freeze().changed.pop().unwrap().1
@@ -59,7 +63,8 @@ pub fn written_in(page: &[u8]) -> u64 {
 /// A checkpoint of one state.
 pub fn entry(epoch: u64, changed: &[PageId], count: u32, full: bool) -> Checkpoint {
     let changed = changed.iter().map(|id| (*id, page(epoch, *id, PAGE_BYTES))).collect();
-    let pages = FrozenPages { changed, freed: Vec::new(), page_bytes: PAGE_BYTES, count, full, tag_of };
+    let mut pages = FrozenPages::of(changed, Vec::new(), PAGE_BYTES, count, full);
+    pages.tag_of = tag_of;
     Checkpoint { epoch, header: format!("header {epoch}").into_bytes(), entries: vec![named("count", 0, epoch, pages)] }
 }
 
@@ -144,14 +149,8 @@ impl Model {
             };
             let changed = ids.into_iter().map(|id| (id, page(state.pages[&id], id, self.page_bytes))).collect();
             let freed = state.freed.iter().copied().collect();
-            let pages = FrozenPages {
-                changed,
-                freed,
-                page_bytes: self.page_bytes,
-                count: state.count,
-                full: !state.durable,
-                tag_of,
-            };
+            let mut pages = FrozenPages::of(changed, freed, self.page_bytes, state.count, !state.durable);
+            pages.tag_of = tag_of;
             named(operator, *task, self.epoch, pages)
         };
         Checkpoint {

@@ -5,6 +5,7 @@ use super::*;
 use crate::checkpoint::{Protocol, Timing};
 use crate::clock::Clock;
 use crate::error::ConnectorError;
+use crate::page::Pool;
 use crate::snapshot::StoreOptions;
 use crate::snapshot::sim::SimDisk;
 use std::sync::Mutex;
@@ -47,7 +48,8 @@ impl Committer for Logging {
 fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
     let (disk, log) = (SimDisk::new(), Log::default());
     let store = Store::open_on(Box::new(disk.clone()), StoreOptions::default()).unwrap();
-    let shared = Arc::new(Shared::new(0, true, Clock::Manual(Arc::new(AtomicU64::new(0))), None, Arc::default()));
+    let clock = Clock::Manual(Arc::new(AtomicU64::new(0)));
+    let shared = Arc::new(Shared::new(0, true, clock, None, Arc::default(), Pool::new(4096, 1 << 20)));
     let timing = Timing { interval_ns: None, timeout_ns: Some(10), unaligned_after_ns: None };
     let machine = Coordinator::new(Protocol::Aligned, 2, 0, timing, 0);
     let committer = Logging { shared: shared.clone(), disk: disk.clone(), log: log.clone() };
@@ -65,7 +67,7 @@ fn snapshot(name: &str) -> TaskSnapshot {
         name: "kept".into(),
         exactly_once: true,
         committer: Box::new(Logging {
-            shared: Arc::new(Shared::new(0, true, Clock::system(), None, Arc::default())),
+            shared: Arc::new(Shared::new(0, true, Clock::system(), None, Arc::default(), Pool::new(4096, 1 << 20))),
             disk: SimDisk::new(),
             log: Log::default(),
         }),

@@ -1,10 +1,11 @@
 //! Access to the value of a key that may come, change and go: for operators that decide so record by record.
 
-use super::super::StateError;
-use super::super::Value;
 use super::super::buckets::Place;
-use super::super::hash::SMALL_KEY_BYTES;
+use super::super::entry::{Found, VALUE_LONG, find_short};
+use super::super::head::next_of;
+use super::super::{StateError, Value};
 use super::{Table, decode};
+use crate::page::PageId;
 use crate::record::Record;
 
 impl<K: Record, V: Record> Table<K, V> {
@@ -23,21 +24,17 @@ impl<K: Record, V: Record> Table<K, V> {
         key: &K,
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if Self::IS_FIXED && self.groups > 0 && Self::KEY_BYTES <= SMALL_KEY_BYTES {
-            let mut bytes = [0; SMALL_KEY_BYTES];
-            key.store(&mut bytes[..Self::KEY_BYTES]);
-            return self.modify_fixed(hash, &bytes[..Self::KEY_BYTES], f);
-        }
-        let mut bytes = std::mem::take(&mut self.key);
-        bytes.clear();
-        key.encode(&mut bytes);
-        let result = if Self::IS_FIXED && self.groups > 0 {
-            self.modify_fixed(hash, &bytes, f)
-        } else {
-            self.modify_heap(hash, &bytes, f)
-        };
-        self.key = bytes;
-        result
+        self.with_encoded(key, |table, key| table.modify_encoded(hash, key, f))
+    }
+
+    #[inline(always)]
+    fn modify_encoded<R, E: From<StateError>>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if Self::IS_FIXED && self.groups > 0 { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, f) }
     }
 
     #[inline(always)] // As in `update_fixed`: else the compiler does not know how long `key` is.
@@ -52,7 +49,7 @@ impl<K: Record, V: Record> Table<K, V> {
         let page = self.buckets.pages.read(bucket).map_err(StateError::from)?;
         let is_key = |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES];
         let Some(slot) = shape.find(page, hash, is_key) else {
-            return self.modify_heap(hash, key, f);
+            return self.modify_elsewhere(hash, key, f);
         };
         let at = slot + Self::KEY_BYTES;
         let value = V::load(&page[at..at + Self::VALUE_BYTES]).map_err(StateError::from)?;
@@ -69,9 +66,64 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// The general way: the heap's layout, absent keys, further pages of a chain.
-    #[inline(never)]
+    #[inline]
     fn modify_heap<R, E: From<StateError>>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if key.len() > self.buckets.key_bytes_max() {
+            return self.modify_elsewhere(hash, key, f);
+        }
+        let bucket = self.buckets.directory.bucket_of(hash);
+        let page = self.buckets.pages.read(bucket).map_err(StateError::from)?;
+        let there = match find_short(page, hash, key) {
+            None if next_of(page).is_none() => None,
+            Some(found) if found.sizes.flags & VALUE_LONG == 0 => Some(found),
+            _ => return self.modify_elsewhere(hash, key, f),
+        };
+        let value = there.map(|found| decode(&mut self.kept, &mut found.value(page))).transpose()?;
+        let mut value = Value::new(value);
+        let result = f(&mut value)?;
+        let (value, changed) = value.into_parts();
+        if changed {
+            self.write_modified(hash, key, bucket, there, &value)?;
+        }
+        // For what it has allocated, as in `update`.
+        self.kept = value.or(self.kept.take());
+        Ok(result)
+    }
+
+    /// Writes back what was found in a bucket's first page, or nowhere.
+    #[inline]
+    fn write_modified(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        bucket: PageId,
+        there: Option<Found>,
+        value: &Option<V>,
+    ) -> Result<(), StateError> {
+        let Some(value) = value else {
+            let place = there.map(|found| Place { page: bucket, slot: found.slot });
+            return place.map_or(Ok(()), |place| self.buckets.remove(hash, place));
+        };
+        self.value.clear();
+        value.encode(&mut self.value);
+        match there {
+            Some(found) if self.value.len() <= found.sizes.room => {
+                found.overwrite(self.buckets.pages.write(bucket)?, &self.value);
+                Ok(())
+            }
+            Some(found) => self.buckets.grow(bucket, found, hash, key, &self.value),
+            None => self.buckets.put_at(None, hash, key, &self.value),
+        }
+    }
+
+    /// The long way: further pages of a chain, long keys and values; and keys of a fixed layout that are absent.
+    #[inline(never)]
+    fn modify_elsewhere<R, E: From<StateError>>(
         &mut self,
         hash: u64,
         key: &[u8],
@@ -99,7 +151,6 @@ impl<K: Record, V: Record> Table<K, V> {
                 (None, None) => {}
             }
         }
-        // For what it has allocated, as in `update`.
         self.kept = value.or(self.kept.take());
         Ok(result)
     }
@@ -112,13 +163,15 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::modify`].
     #[inline]
-    pub fn modify_batch<T, E: From<StateError>>(
+    pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, K, T)>,
+        records: impl Iterator<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (hash, key, record) in records {
-            self.modify(hash, &key, |value| f(&key, record, value))?;
+        for (hash, bytes, record) in records {
+            let key = decode(&mut self.kept_key, &mut { bytes })?;
+            self.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
+            self.kept_key = Some(key);
         }
         Ok(())
     }

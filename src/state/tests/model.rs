@@ -4,7 +4,7 @@
 use super::rows::rows;
 use crate::page::{FrozenPages, PageError, PageId, PageSource, Pool};
 use crate::record::{Record, to_bytes};
-use crate::state::{HashRange, Hasher, Part, PartPages, StateError, Table, range_of, task_of};
+use crate::state::{HashRange, Hasher, Part, PartPages, StateError, Table, Window, range_of, task_of};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -186,11 +186,12 @@ impl<K: Make, V: Make> World<K, V> {
     }
 
     fn batch(&mut self, first: u32, count: u32) -> Result<(), TestCaseError> {
-        let mut windows: Vec<Vec<(u64, K, u32)>> = self.tables.iter().map(|_| Vec::new()).collect();
+        let mut windows: Vec<_> = self.tables.iter().map(|_| Window::with_capacity(0)).collect();
         for number in (0..count).map(|index| (first + index * 7) % 400) {
             let key = K::make(number);
             let (hash, task) = self.hash(&key);
-            windows[task].push((hash, key, number));
+            assert_eq!(windows[task].key(&self.hasher, &key), hash);
+            windows[task].push(hash, (number, ()));
             self.model.entry(number).or_insert_with(|| V::make(1)).change(number);
         }
         for (table, window) in self.tables.iter_mut().zip(&mut windows) {
@@ -199,9 +200,9 @@ impl<K: Make, V: Make> World<K, V> {
                 value.change(number);
                 value
             };
-            let each = |_, ()| Ok::<_, StateError>(());
+            let each = |(), ()| Ok::<_, StateError>(());
             table.prefetch_all(window);
-            table.update_batch(window.drain(..), first, V::change, |_| (), each).unwrap();
+            table.update_batch(window.drain(), first, V::change, |_| (), each).unwrap();
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //!
 //! What is not built yet is no flag here, or a value that is refused: nothing is ever ignored.
 
+use crate::units;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use snapring::runtime::Initiators;
@@ -124,11 +125,11 @@ pub struct RunArgs {
     pub initiators: Option<Initiators>,
 
     /// Under aligned-then-unaligned: when a checkpoint that is not aligned yet is cut unaligned [default: 20ms]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
     pub unaligned_after: Option<Duration>,
 
     /// From the begin of one checkpoint to the begin of the next: 10ms, 1.5s, 2m [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "state")]
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "state")]
     pub checkpoint_interval: Option<Duration>,
 
     /// Checkpoints to keep, at least 2 [default: 3]
@@ -138,6 +139,15 @@ pub struct RunArgs {
     /// What a checkpoint survives [default: power-loss]
     #[arg(long, requires = "state")]
     pub durability: Option<Durability>,
+
+    /// Threads that write large checkpoints [default: half as many as there are cores, at most 4]
+    #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub writer_threads: Option<u16>,
+
+    /// Write checkpoints no faster than so much a second: 200MiB, 1.5GiB, 500kB. The job keeps the memory bus and the disk, and
+    /// checkpoints take longer [default: as fast as it goes]
+    #[arg(long, value_name = "BYTES", requires = "state", value_parser = units::bytes)]
+    pub writer_bandwidth: Option<u64>,
 
     /// Read and check all state before going on from a checkpoint, instead of each page when it is first needed
     #[arg(long, requires = "state")]
@@ -295,6 +305,33 @@ pub enum InspectCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Give up old checkpoints of a job that is not running; their space is used again
+    ///
+    /// Without --keep or --epoch all but the newest one go. The newest one always stays. The file becomes no shorter by it: see
+    /// compact.
+    Prune {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// Keep the newest N [default: 1]
+        #[arg(long, value_name = "N", conflicts_with = "epoch", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: Option<u32>,
+        /// Give up this checkpoint; may be given several times
+        #[arg(long, value_name = "N")]
+        epoch: Vec<u64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the checkpoints of a job that is not running into a new file without gaps, and remove the old one
+    ///
+    /// Needs room for both. Ended at any moment, the folder holds the same checkpoints.
+    Compact {
+        /// The folder that a job was given with --state
+        state_dir: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Say which tasks waited for room at which others when a checkpoint was taken, and whether they did so in a circle
     ///
     /// Unaligned and stop-the-world checkpoints show it, for they keep what found no room. Of a job that stands, only a
@@ -311,24 +348,6 @@ pub enum InspectCommand {
     },
 }
 
-/// A number with a unit: `10ms`, `1.5s`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong =
-        || format!("`{text}` is no time: write a number and a unit, like 10ms, 1.5s or 2m (units: us, ms, s, m, h)");
-    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-    let number: f64 = text[..unit_at].parse().map_err(|_| wrong())?;
-    let unit_s = match &text[unit_at..] {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(wrong()),
-    };
-    let time = Duration::try_from_secs_f64(number * unit_s).map_err(|_| wrong())?;
-    if time.is_zero() { Err(format!("`{text}` is no time at all: it must be above zero")) } else { Ok(time) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,15 +356,5 @@ mod tests {
     #[test]
     fn the_command_is_well_formed() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(duration("10ms"), Ok(Duration::from_millis(10)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for wrong in ["", "10", "s", "1.2.3s", "10 ms", "-1s", "0s", "1e9s", "9999999999999999999999h"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

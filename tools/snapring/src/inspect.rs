@@ -3,6 +3,7 @@
 mod channels;
 mod deadlock;
 mod ls;
+mod room;
 
 use crate::args::InspectCommand;
 use crate::outcome::{Outcome, Wrong, print, print_json};
@@ -20,6 +21,8 @@ pub fn inspect(command: &InspectCommand) -> Outcome {
         InspectCommand::Channels { state_dir, epoch, records, json } => {
             channels::show(state_dir, *epoch, *records, *json)
         }
+        InspectCommand::Prune { state_dir, keep, epoch, json } => room::prune(state_dir, *keep, epoch, *json),
+        InspectCommand::Compact { state_dir, json } => room::compact(state_dir, *json),
         InspectCommand::Deadlock { state_dir, epoch, json } => deadlock::show(state_dir, *epoch, *json),
     }
 }

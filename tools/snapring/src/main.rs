@@ -16,6 +16,7 @@ mod run;
 mod settings;
 mod signals;
 mod summary;
+mod units;
 
 use args::{Cli, Command};
 use clap::Parser;

@@ -141,6 +141,13 @@ fn checkpoints(metrics: &Metrics) -> Vec<Vec<String>> {
         let cells = values.map(|ns| format!("{:.1?}", Duration::from_nanos(ns)));
         rows.push([vec![format!("until {name}")], cells.to_vec()].concat());
     }
+    if let Some(values) = percentiles(metrics, |checkpoint| checkpoint.pause_ns) {
+        let cells = values.map(|ns| format!("{:.1?}", Duration::from_nanos(ns)));
+        rows.push([vec!["longest pause".to_owned()], cells.to_vec()].concat());
+    }
+    if let Some(interval) = metrics.checkpoint_interval() {
+        rows.push(row(["from begin to begin", &format!("{interval:.1?}"), "", ""]));
+    }
     if let Some(values) = percentiles(metrics, |checkpoint| Some(checkpoint.bytes)) {
         rows.push([vec!["written".to_owned()], values.map(|bytes| HumanBytes(bytes).to_string()).to_vec()].concat());
     }
@@ -167,6 +174,9 @@ pub fn object(metrics: &Metrics, fills: &Fills) -> Value {
         "tasks": metrics.tasks.iter().map(task).collect::<Value>(),
         "channels": metrics.channels.iter().enumerate().map(channel).collect::<Value>(),
         "checkpoint_phases": phases,
+        "checkpoint_pause_ns": percentiles(metrics, |checkpoint| checkpoint.pause_ns)
+            .map(|[p50, p99, max]| json!({ "p50": p50, "p99": p99, "max": max })),
+        "checkpoint_interval_ns": metrics.checkpoint_interval().map(|interval| interval.as_nanos() as u64),
     })
 }
 

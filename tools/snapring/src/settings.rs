@@ -183,6 +183,12 @@ fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
             Durability::ProcessCrash => snapshot::Durability::ProcessCrash,
         });
     }
+    if let Some(threads) = args.writer_threads {
+        checkpoints = checkpoints.writer_threads(usize::from(threads));
+    }
+    if let Some(bytes_per_s) = args.writer_bandwidth {
+        checkpoints = checkpoints.writer_bytes_per_s(bytes_per_s);
+    }
     if let Some(epoch) = args.epoch {
         checkpoints = checkpoints.from_epoch(epoch);
     }

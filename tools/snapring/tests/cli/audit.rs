@@ -80,8 +80,7 @@ fn people_read_it_beside_the_results() {
 /// An entry that builds on that of the epoch before.
 fn unchanged(entry: RestoredEntry) -> Entry {
     let (page_bytes, count, paged) = (entry.page_bytes, entry.page_count, entry.paged);
-    let (changed, freed) = (Vec::new(), Vec::new());
-    let pages = paged.then(|| FrozenPages { changed, freed, page_bytes, count, full: false, tag_of: |_| 0 });
+    let pages = paged.then(|| FrozenPages::of(Vec::new(), Vec::new(), page_bytes, count, false));
     let RestoredEntry { operator, state, task, tasks, schema, root, .. } = entry;
     Entry { operator, state, task, tasks, schema, root, pages }
 }

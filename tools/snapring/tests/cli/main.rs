@@ -16,6 +16,7 @@ mod plain_loops;
 mod restore;
 mod results;
 mod resume;
+mod room;
 mod signals;
 mod storage;
 mod support;

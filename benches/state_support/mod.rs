@@ -1,0 +1,137 @@
+//! What the bench of the state needs beside the table: a map with the same hash function, keys, and times.
+
+use rustix::time::{ClockId, clock_gettime};
+use snapring::state::Hasher;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// hashbrown's door to our hash function.
+#[derive(Clone, Default)]
+pub struct Same(Hasher);
+
+pub struct SameState<'a>(&'a Hasher, u64);
+
+impl std::hash::Hasher for SameState<'_> {
+    fn write(&mut self, bytes: &[u8]) {
+        self.1 = self.0.hash_bytes(bytes);
+    }
+    fn write_u64(&mut self, number: u64) {
+        self.1 = self.0.hash_bytes(&number.to_le_bytes());
+    }
+    fn write_u8(&mut self, _: u8) {} // The byte behind a str.
+    fn finish(&self) -> u64 {
+        self.1
+    }
+}
+
+impl BuildHasher for Same {
+    type Hasher = SameState<'static>;
+    fn build_hasher(&self) -> Self::Hasher {
+        // One hasher for the whole process: the trait has no lifetime to give.
+        static HASHER: std::sync::OnceLock<Hasher> = std::sync::OnceLock::new();
+        SameState(HASHER.get_or_init(|| self.0), 0)
+    }
+}
+
+pub type Map<K> = hashbrown::HashMap<K, u64, Same>;
+
+/// Numbers below `below`, evenly and without a pattern (splitmix64).
+pub fn numbers(seed: u64, below: u64) -> impl Iterator<Item = u64> {
+    (1..).map(move |step: u64| {
+        let mut z = (seed + step).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(z ^ z >> 31) * u128::from(below)) >> 64) as u64
+    })
+}
+
+/// Numbers below `below`, the n-th lowest about a n-th as often as the lowest: a power of even ones.
+pub fn zipf(seed: u64, below: u64) -> impl Iterator<Item = u64> {
+    let even = numbers(seed, 1 << 32).map(|number| number as f64 / 2f64.powi(32));
+    even.map(move |exponent| ((below as f64 + 1.0).powf(exponent) - 1.0) as u64)
+}
+
+/// A word of 3 to 15 letters; every number has its own.
+pub fn spelled(number: u64) -> String {
+    let tail = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!("{number:x}-{}", &format!("{tail:016x}")[..1 + tail as usize % 6])
+}
+
+/// CPU time of this thread.
+pub fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+pub fn median(figures: &[f64]) -> f64 {
+    let mut figures = figures.to_vec();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// Nanoseconds a key, of map and table.
+pub struct Times([Vec<f64>; 2]);
+
+impl Times {
+    pub const fn new() -> Self {
+        Self([Vec::new(), Vec::new()])
+    }
+
+    /// One turn of each.
+    pub fn take(&mut self, keys: usize, map: impl FnOnce(), table: impl FnOnce()) {
+        let start = cpu_ns();
+        map();
+        let middle = cpu_ns();
+        table();
+        for (times, ns) in self.0.iter_mut().zip([middle - start, cpu_ns() - middle]) {
+            times.push(ns as f64 / keys as f64);
+        }
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [map, table] = [median(&self.0[0]), median(&self.0[1])];
+        write!(f, "{map:5.1} /{table:6.1} ({:.2}x)", map / table)
+    }
+}
+
+/// How long batches took, on the wall.
+#[derive(Default)]
+pub struct Batches {
+    all: Vec<u64>,
+    sum: u64,
+}
+
+impl Batches {
+    pub fn time(&mut self, work: impl FnOnce()) {
+        let start = Instant::now();
+        work();
+        let ns = start.elapsed().as_nanos() as u64;
+        self.all.push(ns);
+        self.sum += ns;
+    }
+
+    pub fn mean_ns(&self) -> u64 {
+        self.sum / self.all.len() as u64
+    }
+
+    /// A batch of nothing but arithmetic that is meant to take so long: what is above that is the machine's own doing.
+    pub fn time_busy(&mut self, ns: u64) {
+        // About a nanosecond each.
+        self.time(|| {
+            black_box((0..ns).fold(1, |sum: u64, step| black_box(sum.wrapping_mul(step | 1))));
+        });
+    }
+}
+
+impl fmt::Display for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = self.all.clone();
+        all.sort_unstable();
+        let at = |share: f64| Duration::from_nanos(all[((all.len() - 1) as f64 * share) as usize]);
+        write!(f, "p50 {:.1?}, p99 {:.1?}, p99.9 {:.1?}, slowest {:.1?}", at(0.5), at(0.99), at(0.999), at(1.0))
+    }
+}

@@ -1,0 +1,203 @@
+//! How fast checkpoints reach the disk, in steady state: `Store::commit` against bare loops that write the same pages over
+//! space which is allocated and has been written before, each by system calls and through a mapping, in alternating rounds.
+//! `--test` makes everything tiny, to see that it runs.
+//!
+//! The files are made under `target/`, which must be on a disk: elsewhere a sync costs nothing and proves nothing.
+
+mod support;
+
+use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
+use snapring::page::{FrozenPage, FrozenPages, PageId, Pages, Pool};
+use snapring::snapshot::{Checkpoint, Durability, Entry, SinkKind, Store, StoreOptions};
+use std::fs::File;
+use std::io::IoSlice;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+use support::{median, placement_ns};
+
+const PAGE_BYTES: usize = 16 << 10;
+/// A bare loop's space, in sets of pages: as many as a store needs that keeps two.
+const SETS: u64 = 4;
+
+/// The state whose changed pages are written.
+struct State {
+    pages: Pages,
+    ids: Vec<PageId>,
+    seed: u64,
+}
+
+impl State {
+    fn new(state_bytes: usize) -> Self {
+        let mut pages = Pages::new(&Pool::new(PAGE_BYTES, 2 * state_bytes + (64 << 20)));
+        let ids: Vec<PageId> =
+            (0..state_bytes / PAGE_BYTES).map(|_| pages.allocate().expect("there is room")).collect();
+        Self { pages, ids, seed: 1 }
+    }
+
+    /// Changes so many pages, drawn evenly, and freezes.
+    fn change(&mut self, count: usize) -> FrozenPages {
+        for at in 0..count {
+            self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let other = at + (self.seed >> 33) as usize % (self.ids.len() - at);
+            self.ids.swap(at, other);
+            let page = self.pages.write(self.ids[at]).expect("there is room");
+            page[..8].copy_from_slice(&self.seed.to_le_bytes());
+        }
+        let mut frozen = self.pages.freeze();
+        frozen.changed.sort_unstable_by_key(|(id, _)| *id);
+        frozen
+    }
+}
+
+/// A way to write pages, and how often what it writes is synced.
+enum Way {
+    Pwrite { file: File, set: u64 },
+    Mapped { file: File, map: MmapRaw, set: u64 },
+    Store { store: Box<Store>, epoch: u64 },
+}
+
+/// Space for the bare loops, written once and synced.
+fn space(bytes: u64) -> File {
+    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
+    let zeros = vec![0; 1 << 20];
+    (0..bytes.div_ceil(1 << 20)).for_each(|at| file.write_all_at(&zeros, at << 20).expect("there is room"));
+    file.sync_all().expect("the disk is good");
+    file
+}
+
+impl Way {
+    fn store(folder: &std::path::Path, sink: SinkKind, durability: Durability) -> Self {
+        let options = StoreOptions { keep: 2, sink, durability, ..StoreOptions::default() };
+        Self::Store { store: Box::new(Store::open(folder, options).expect("the folder is new")), epoch: 0 }
+    }
+
+    /// Writes the pages; bare loops sync once, the store twice.
+    fn write(&mut self, frozen: FrozenPages, syncs: bool) -> (Duration, FrozenPages) {
+        let bytes = frozen.changed.len() as u64 * PAGE_BYTES as u64;
+        match self {
+            Self::Pwrite { file, set } => {
+                let start = Instant::now();
+                pwrite(file, *set % SETS * bytes, &frozen.changed);
+                *set += 1;
+                if syncs {
+                    file.sync_data().expect("the disk is good");
+                }
+                (start.elapsed(), frozen)
+            }
+            Self::Mapped { file, map, set } => {
+                let start = Instant::now();
+                copy(map, (*set % SETS * bytes) as usize, &frozen.changed);
+                *set += 1;
+                if syncs {
+                    // SAFETY: of a shared mapping this drops page table entries only; the bytes are the file's.
+                    unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) }.expect("it is mapped");
+                    file.sync_data().expect("the disk is good");
+                }
+                (start.elapsed(), frozen)
+            }
+            Self::Store { store, epoch } => {
+                *epoch += 1;
+                let entry = Entry {
+                    operator: "count".into(),
+                    state: "table".into(),
+                    task: 0,
+                    tasks: 1,
+                    schema: Vec::new(),
+                    root: Vec::new(),
+                    pages: Some(FrozenPages { full: *epoch == 1, ..frozen }),
+                };
+                let checkpoint = Checkpoint { epoch: *epoch, header: Vec::new(), entries: vec![entry] };
+                let start = Instant::now();
+                store.commit(&checkpoint).expect("there is room");
+                let took = start.elapsed();
+                let Checkpoint { entries, .. } = checkpoint;
+                (took, entries.into_iter().next().and_then(|entry| entry.pages).expect("they were given"))
+            }
+        }
+    }
+}
+
+fn pwrite(file: &File, mut at: u64, pages: &[(PageId, FrozenPage)]) {
+    for pages in pages.chunks(64) {
+        let mut slices: Vec<IoSlice<'_>> = pages.iter().map(|(_, page)| IoSlice::new(page)).collect();
+        let mut rest = &mut slices[..];
+        while !rest.is_empty() {
+            let written = rustix::io::pwritev(file, rest, at).expect("there is room");
+            at += written as u64;
+            IoSlice::advance_slices(&mut rest, written);
+        }
+    }
+}
+
+fn copy(map: &MmapRaw, at: usize, pages: &[(PageId, FrozenPage)]) {
+    map.advise_range(Advice::PopulateWrite, at, pages.len() * PAGE_BYTES).expect("there is room");
+    for (n, (_, page)) in pages.iter().enumerate() {
+        // SAFETY: the map holds all sets; nobody else has it.
+        unsafe { std::ptr::copy_nonoverlapping(page.as_ptr(), map.as_mut_ptr().add(at + n * PAGE_BYTES), page.len()) };
+    }
+}
+
+fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rounds: usize) {
+    let mut state = State::new(state_bytes);
+    let syncs = durability == Durability::PowerLoss;
+    let space_bytes = SETS * state_bytes as u64;
+    let folders = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable"));
+    let mapped = space(space_bytes);
+    let map = MmapOptions::new().len(space_bytes as usize).map_raw(&mapped).expect("there is address space");
+    let names = ["bare pwrite", "bare mapped", "store, pwrite", "store, mapped"];
+    let mut ways = [
+        Way::Pwrite { file: space(space_bytes), set: 0 },
+        Way::Mapped { file: mapped, map, set: 0 },
+        Way::store(folders[0].path(), SinkKind::Pwrite, durability),
+        Way::store(folders[1].path(), SinkKind::Mapped, durability),
+    ];
+    let mut all = state.change(state_bytes / PAGE_BYTES);
+    for way in &mut ways {
+        // The first checkpoint is complete.
+        all = way.write(all, true).1;
+    }
+    drop(all);
+    state.pages.durable();
+    let mut took: [Vec<Duration>; 4] = Default::default();
+    let recycles = 2 * SETS as usize;
+    for round in 0..recycles + rounds {
+        let mut frozen = state.change(changed_bytes / PAGE_BYTES);
+        for at in 0..ways.len() {
+            // Each in its turn is the first to read the pages.
+            let at = (at + round) % ways.len();
+            let (time, back) = ways[at].write(frozen, syncs);
+            frozen = back;
+            if round >= recycles {
+                took[at].push(time);
+            }
+        }
+        drop(frozen);
+        state.pages.durable();
+    }
+    report(changed_bytes, durability, names, took);
+}
+
+fn report(changed_bytes: usize, durability: Durability, names: [&str; 4], took: [Vec<Duration>; 4]) {
+    let medians = took.map(|times| median(times).as_secs_f64());
+    let best = medians[0].min(medians[1]);
+    println!("{} KiB a commit, {durability:?}, placement {} ns", changed_bytes >> 10, placement_ns());
+    for (name, seconds) in names.iter().zip(medians) {
+        let mib_per_s = changed_bytes as f64 / (1 << 20) as f64 / seconds;
+        println!(
+            "  {name:>13}: {mib_per_s:7.0} MiB/s, {:8.0} us, {:.2} x the best bare one",
+            seconds * 1e6,
+            best / seconds
+        );
+    }
+}
+
+fn main() {
+    let has = |flag: &str| std::env::args().any(|arg| arg == flag);
+    if !has("--bench") || has("--test") {
+        return measure(1 << 20, 256 << 10, Durability::PowerLoss, 1);
+    }
+    for durability in [Durability::PowerLoss, Durability::ProcessCrash] {
+        measure(128 << 20, 64 << 20, durability, 24);
+        measure(128 << 20, 1 << 20, durability, 96);
+    }
+}

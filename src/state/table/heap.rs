@@ -1,0 +1,112 @@
+//! The way of every record whose key or value has a variable length. A key is found by its bytes, a value of fixed width is
+//! changed where it lies, another one in memory that is kept; whatever needs more than one page goes the long way.
+
+use super::{Table, change, decode};
+use crate::record::Record;
+use crate::state::StateError;
+use crate::state::buckets::Layout;
+use crate::state::entry::{VALUE_LONG, find_short};
+use crate::state::head::{next_of, u16_at};
+
+/// Tables up to this size are in the cache anyway.
+const PREFETCH_ABOVE_BYTES: usize = 256 << 10;
+/// Above this many pages their headers are not in the cache either.
+const HEADERS_ABOVE: u32 = 4096;
+/// Keys that are fetched in step.
+const STEP: usize = 64;
+
+impl<K: Record, V: Record> Table<K, V> {
+    /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.
+    pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
+        let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);
+        if self.bytes() <= PREFETCH_ABOVE_BYTES {
+            return;
+        }
+        let mut step = [(0, 0, 0); STEP];
+        loop {
+            let mut len = 0;
+            for (place, hash) in step.iter_mut().zip(hashes.by_ref()) {
+                *place = (hash, directory.bucket_of(hash), 0);
+                len += 1;
+            }
+            let step = &mut step[..len];
+            if pages.live() > HEADERS_ABOVE {
+                step.iter().for_each(|&(_, bucket, _)| pages.prefetch(bucket, 0));
+            }
+            for (hash, bucket, home) in step.iter_mut() {
+                // A page that cannot be read is met again, and told of, by the update.
+                let Ok(page) = pages.read(*bucket) else { continue };
+                *home = Layout::Heap.shape_of(page).home(*hash);
+                pages.prefetch(*bucket, *home);
+            }
+            for &(hash, bucket, home) in step.iter() {
+                let Ok(page) = pages.read(bucket) else { continue };
+                if let Some(slot) = Layout::Heap.shape_of(page).first_at(page, home, hash) {
+                    let entry = usize::from(u16_at(page, slot));
+                    pages.prefetch(bucket, entry);
+                    pages.prefetch(bucket, entry + 32);
+                }
+            }
+            if len < STEP {
+                return;
+            }
+        }
+    }
+
+    /// [`Table::update`] for an encoded key.
+    #[inline]
+    pub(super) fn update_heap<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        if key.len() > self.buckets.key_bytes_max() {
+            return self.update_elsewhere(hash, key, init, f);
+        }
+        let bucket = self.buckets.directory.bucket_of(hash);
+        let page = self.buckets.pages.write(bucket)?;
+        let Some(found) = find_short(page, hash, key) else {
+            return match next_of(page) {
+                Some(_) => self.update_elsewhere(hash, key, init, f),
+                None => self.add_new(hash, key, init, f),
+            };
+        };
+        if found.sizes.flags & VALUE_LONG != 0 {
+            return self.update_elsewhere(hash, key, init, f);
+        }
+        if V::WIDTH == Some(found.sizes.value) {
+            return change(&mut page[found.value_at()..][..Self::VALUE_BYTES], f);
+        }
+        let mut value = decode(&mut self.kept, &mut found.value(page))?;
+        let result = f(&mut value);
+        self.value.clear();
+        value.encode(&mut self.value);
+        self.kept = Some(value);
+        if self.value.len() <= found.sizes.room {
+            found.overwrite(page, &self.value);
+        } else {
+            self.buckets.grow(bucket, found, hash, key, &self.value)?;
+        }
+        Ok(result)
+    }
+
+    /// [`Table::update`] for a key that is known to be absent.
+    #[inline(never)]
+    fn add_new<R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        init: impl FnOnce() -> V,
+        f: impl FnOnce(&mut V) -> R,
+    ) -> Result<R, StateError> {
+        let mut value = init();
+        let result = f(&mut value);
+        self.value.clear();
+        value.encode(&mut self.value);
+        self.kept = Some(value);
+        self.buckets.put_at(None, hash, key, &self.value)?;
+        Ok(result)
+    }
+}

@@ -1,0 +1,83 @@
+//! A job whose state has no memory left: it waits as long as a checkpoint or a view holds some, says so, and counts right.
+
+use snapring::connector::{Discard, Generate, Memory};
+use snapring::error::{Cause, Error, StateError};
+use snapring::{Checkpoints, Config, Dataflow, Job};
+use std::time::{Duration, Instant};
+
+const KEYS: u64 = 100_000;
+
+fn count(events: u64, config: Config, sink: Option<&Memory<(u64, u64)>>) -> Job {
+    let flow = Dataflow::new("tight");
+    let source = Generate::new(events, 4, |index| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % KEYS);
+    let counts = flow.source("events", source).key_by(|key| *key).count("counts").filter(|(_, count)| *count == 1);
+    match sink {
+        Some(sink) => counts.sink("new", sink.clone()),
+        None => counts.sink("new", Discard::new()),
+    };
+    flow.start(config.unpinned_workers(2)).unwrap()
+}
+
+/// A little more memory than the state takes.
+fn tight() -> usize {
+    let job = count(u64::MAX, Config::new(), None);
+    until("key", || job.progress().records > 5 * KEYS);
+    let in_use_bytes = job.metrics().memory.in_use_bytes;
+    job.abort(Duration::from_secs(10)).unwrap();
+    usize::try_from(in_use_bytes).unwrap() + (256 << 10)
+}
+
+fn until(what: &str, mut is_there: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_there() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn who_waits_for_memory_that_a_checkpoint_holds_goes_on() {
+    let (folder, sink) = (tempfile::tempdir().unwrap(), Memory::new());
+    let checkpoints = Checkpoints::every(Duration::from_millis(1)).to(folder.path());
+    let config = Config::new().checkpoints(checkpoints).state_bytes_max(tight());
+    let job = count(20_000_000, config, Some(&sink));
+    until("stall", || job.is_over() || job.metrics().memory.stalls > 0);
+    let memory = job.metrics().memory;
+    assert!(memory.stalls > 0 && memory.in_use_bytes <= memory.limit_bytes, "{memory:?}");
+    let summary = job.wait().unwrap();
+    assert_eq!(summary.records, 20_000_000);
+    assert!(summary.checkpoints > 1, "only the last was made");
+    assert_eq!(sink.committed().len() as u64, KEYS, "each key is new once");
+}
+
+#[test]
+fn a_view_that_is_held_stops_the_job_and_nothing_else() {
+    let job = count(u64::MAX, Config::new().state_bytes_max(tight()), None);
+    until("key", || job.progress().records > 3 * KEYS);
+    let view = job.view().unwrap().wait().unwrap();
+    let sum = || view.table::<u64, u64>("counts").unwrap().fold(0, |sum, _, count| *sum += count).unwrap();
+    let then = sum();
+    until("stall", || job.metrics().memory.waiting > 0);
+    until("warning", || job.warnings().iter().any(|warning| warning.contains("state_bytes_max")));
+    assert_eq!(sum(), then);
+    let stood = job.progress().records;
+    drop(view);
+    until("record", || job.progress().records > stood + 1_000_000);
+    job.abort(Duration::from_secs(10)).unwrap();
+}
+
+#[test]
+fn who_needs_more_than_there_is_fails_and_a_job_that_waits_can_be_stopped() {
+    let job = count(u64::MAX, Config::new().state_bytes_max(1 << 20), None);
+    let Err(Error::Job(failure)) = job.wait() else { panic!("there was no memory for it") };
+    assert!(matches!(failure.cause, Cause::State(StateError::Exhausted(_))), "{failure}");
+
+    let job = count(u64::MAX, Config::new().state_bytes_max(tight()), None);
+    until("key", || job.progress().records > 3 * KEYS);
+    let view = job.view().unwrap().wait().unwrap();
+    until("stall", || job.metrics().memory.waiting > 0);
+    let begin = Instant::now();
+    let _ = job.abort(Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(5), "it waited for memory though it was to stop");
+    assert!(!view.table::<u64, u64>("counts").unwrap().is_empty());
+}
