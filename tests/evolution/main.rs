@@ -39,7 +39,7 @@ fn compare_damaged(then: &Type, evolution: &Evolution, mut old: Vec<u8>, dice: &
     let (applied, is_value) = (evolution.apply(&old, &mut out), Datum::from_bytes(then, &old));
     // A tree takes memory where the bytes take none, and so it gives up earlier.
     if is_value != Err(DecodeError::Invalid("too many values without bytes")) {
-        assert_eq!(applied, is_value.map(|_| ()), "{then}, {old:?}");
+        assert_eq!(applied.is_ok(), is_value.is_ok(), "{then}, {old:?}");
     }
     assert!(out.starts_with(&[1, 2, 3]) && (out.len() == 3 || applied.is_ok()));
 }
