@@ -8,8 +8,7 @@ use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
 use crate::handle::Outside;
-use crate::operator::{Committer, Lane, Pipe, Place, SplitState};
-use crate::record::Schema;
+use crate::operator::{Committer, Lane, Pipe, Place, SplitState, Typed};
 use crate::runtime::Body;
 use std::any::Any;
 use std::panic::Location;
@@ -61,7 +60,7 @@ pub(super) struct Drawing {
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
     /// Operators with a table, and what is in it.
-    pub(super) tables: Vec<(Arc<str>, Schema)>,
+    pub(super) tables: Vec<(Arc<str>, Typed)>,
     /// What the handles see of the job.
     pub(super) outside: Arc<Outside>,
     /// What was noticed while drawing; reported when the dataflow starts.

@@ -6,7 +6,7 @@ use super::stream::Stream;
 use crate::error::Error;
 use crate::graph::Keeps;
 use crate::operator::{
-    Closure, Counting, Fold, FromInitial, KeyOf, Operate, Operating, Operator, Out, Process, Reducing, Step,
+    Closure, Counting, Fold, FromInitial, KeyOf, Operate, Operating, Operator, Out, Process, Reducing, Step, Typed,
 };
 use crate::record::Record;
 use std::fmt;
@@ -125,7 +125,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         let drawing = stream.drawing;
         let mut draw = drawing.borrow_mut();
         draw.operators(stream.port, [operator]);
-        draw.tables.push((name.clone(), <(B::Key, V)>::schema()));
+        draw.tables.push((name.clone(), Typed::of::<(B::Key, V)>()));
         let port = draw.port_behind(stream.port, &name);
         draw.plug::<T>(
             stream.port,

@@ -33,7 +33,8 @@ pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, Tr
 pub(crate) use delivering::Delivering;
 pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
-pub(crate) use kept::{check_schema, decoded, value};
+pub(crate) use kept::{Typed, decoded, evolution, evolution_of_values, value};
+pub(crate) use kept_table::{outdated_name, state_of};
 pub(crate) use keyed_state::TABLE;
 pub(crate) use operating::{Open, Operate, Operating};
 pub(crate) use outgoing::{EdgeEnd, Through};

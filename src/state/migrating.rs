@@ -10,7 +10,7 @@ use crate::record::Record;
 /// A [`Table`], and what of it is still outdated.
 pub struct Migrating<K, V> {
     table: Table<K, V>,
-    /// None is empty.
+    /// None is over.
     outdated: Vec<Outdated>,
 }
 
@@ -36,12 +36,13 @@ impl<K: Record, V: Record> Migrating<K, V> {
                 part.deal_out(root, &mut this.table.buckets)?;
             }
         }
-        this.drop_empty();
+        this.drop_old();
         Ok(this)
     }
 
-    fn drop_empty(&mut self) {
-        self.outdated.retain(|part| !part.is_empty());
+    /// Lets go of parts that are over.
+    fn drop_old(&mut self) {
+        self.outdated.retain(|part| !part.is_over());
     }
 
     /// The outdated parts.
@@ -65,7 +66,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
     fn bring_over(&mut self, hash: u64) -> Result<(), StateError> {
         let into = &mut self.table.buckets;
         self.outdated.iter_mut().try_for_each(|part| part.bring_over(hash, into))?;
-        self.drop_empty();
+        self.drop_old();
         Ok(())
     }
 
@@ -261,9 +262,10 @@ impl<K: Record, V: Record> Migrating<K, V> {
     /// As there; also for values that are outdated.
     pub fn hydrate(&mut self, pages: u32) -> Result<bool, StateError> {
         for done in 0..pages {
-            let Some(part) = self.outdated.last_mut() else { return self.table.hydrate(pages - done) };
+            let part = self.outdated.iter_mut().rfind(|part| !part.is_empty());
+            let Some(part) = part else { return Ok(self.table.hydrate(pages - done)? && self.outdated.is_empty()) };
             part.bring_any(&mut self.table.buckets)?;
-            self.drop_empty();
+            self.drop_old();
         }
         Ok(self.outdated.is_empty() && self.table.hydrate(0)?)
     }
@@ -286,17 +288,20 @@ impl<K: Record, V: Record> Migrating<K, V> {
     pub fn durable(&mut self) {
         self.table.durable();
         self.outdated.iter_mut().for_each(|part| part.pages_mut().durable());
+        self.drop_old();
     }
 
     /// See [`Table::abandon`].
     pub fn abandon(&mut self) {
         self.table.abandon();
         self.outdated.iter_mut().for_each(|part| part.pages_mut().abandon());
+        self.drop_old();
     }
 
     /// See [`Table::drop_view`].
     pub fn drop_view(&mut self) {
         self.table.drop_view();
         self.outdated.iter_mut().for_each(|part| part.pages_mut().drop_view());
+        self.drop_old();
     }
 }

@@ -20,7 +20,6 @@ use super::{HashRange, Hasher, StateError, long};
 use crate::page::{FrozenPages, PageId, Pages, Pool, WholePages};
 use crate::record::{Evolution, Schema};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as MapEntry;
 
 /// What one task has left of a table whose values have another type now.
 pub struct OldPart<'a> {
@@ -45,16 +44,9 @@ pub struct Outdated {
     layout: Layout,
     hasher: Hasher,
     len: u64,
-    /// Those that are left, by the lowest hash.
-    buckets: BTreeMap<u64, Bucket>,
+    buckets: Scattered,
     /// How many have been brought over ahead of need.
     brought: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Bucket {
-    first: PageId,
-    hashes: HashRange,
 }
 
 impl OldPart<'_> {
@@ -108,7 +100,7 @@ impl Outdated {
                 (Pages::restore(pool, part.pages.iter().map(|(&id, &bytes)| (id, bytes)))?, buckets)
             }
         };
-        let buckets = directory(&root.range, &buckets)?;
+        let buckets = Scattered::of(root.range, &buckets)?;
         let OldPart { name, schema, evolution, .. } = old;
         Ok(Self { name, schema, evolution, root, pages, layout, hasher, len: root.len, buckets, brought: 0 })
     }
@@ -123,9 +115,19 @@ impl Outdated {
         &self.schema
     }
 
-    /// Nothing is left.
+    /// What becomes of its values.
+    pub fn evolution(&self) -> &Evolution {
+        &self.evolution
+    }
+
+    /// No bucket is left.
     pub(super) fn is_empty(&self) -> bool {
-        self.buckets.is_empty()
+        self.buckets.0.is_empty()
+    }
+
+    /// Nobody needs it any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_empty() && !self.pages.is_viewed()
     }
 
     /// Keys that are left.
@@ -165,24 +167,16 @@ impl Outdated {
         Root { len: self.len, ..self.root }
     }
 
-    /// The bucket of a hash.
-    fn bucket_of(&self, hash: u64) -> Option<Bucket> {
-        let (_, bucket) = self.buckets.range(..=hash).next_back()?;
-        bucket.hashes.contains(hash).then_some(*bucket)
-    }
-
     /// Moves the bucket of a hash into the table, if there is one.
     pub(super) fn bring_over(&mut self, hash: u64, into: &mut Buckets) -> Result<(), StateError> {
-        self.bucket_of(hash).map_or(Ok(()), |bucket| self.bring(bucket, into))
+        self.buckets.bucket_of(hash).map_or(Ok(()), |bucket| self.bring(bucket, into))
     }
 
     /// Moves any bucket into the table.
     pub(super) fn bring_any(&mut self, into: &mut Buckets) -> Result<(), StateError> {
         let HashRange { start, end_inclusive } = self.root.range;
         let step = u128::from(self.brought.reverse_bits()) * u128::from(end_inclusive - start) >> 64;
-        let from = start + step as u64;
-        let (mut behind, mut all) = (self.buckets.range(from..), self.buckets.iter());
-        let Some((_, &bucket)) = behind.next().or_else(|| all.next()) else { return Ok(()) };
+        let Some(bucket) = self.buckets.bucket_from(start + step as u64) else { return Ok(()) };
         self.bring(bucket, into)?;
         self.brought += 1;
         Ok(())
@@ -191,9 +185,9 @@ impl Outdated {
     fn bring(&mut self, bucket: Bucket, into: &mut Buckets) -> Result<(), StateError> {
         let going = self.pages_of(bucket)?;
         let (mut moved, mut value) = (0, Vec::new());
-        let (evolution, range) = (&self.evolution, self.root.range);
+        let evolution = &self.evolution;
         let result = each_entry(&self.pages, self.layout, self.hasher, bucket.first, |hash, key, old| {
-            if !bucket.hashes.contains(hash) || !range.contains(hash) {
+            if !bucket.hashes.contains(hash) {
                 return Err(StateError::corrupt(format!("page {} has an entry that belongs elsewhere", bucket.first)));
             }
             value.clear();
@@ -207,7 +201,7 @@ impl Outdated {
             return Err(error);
         }
         going.into_iter().for_each(|id| self.pages.free(id));
-        self.buckets.remove(&bucket.hashes.start.max(range.start));
+        self.buckets.0.remove(&bucket.hashes.start);
         self.len = self.len.saturating_sub(moved);
         Ok(())
     }
@@ -244,7 +238,7 @@ impl Outdated {
 
     /// Puts what the value of a key has become into `out`. Whether there is one.
     pub(super) fn get(&self, hash: u64, key: &[u8], out: &mut Vec<u8>) -> Result<bool, StateError> {
-        let Some(bucket) = self.bucket_of(hash) else { return Ok(false) };
+        let Some(bucket) = self.buckets.bucket_of(hash) else { return Ok(false) };
         let place = Buckets::find(&self.pages, self.layout, bucket.first, hash, key)?;
         let Some(Place { page, slot }) = place else { return Ok(false) };
         let entry = self.layout.entry(self.pages.read(page)?, slot);
@@ -260,7 +254,7 @@ impl Outdated {
         hash: u64,
         mut each: impl FnMut(u64, &[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(bucket) = self.bucket_of(hash) else { return Ok(()) };
+        let Some(bucket) = self.buckets.bucket_of(hash) else { return Ok(()) };
         let mut value = Vec::new();
         each_entry(&self.pages, self.layout, self.hasher, bucket.first, |hash, key, old| {
             value.clear();
@@ -269,34 +263,63 @@ impl Outdated {
         })
     }
 
-    /// The highest hash up to which nothing changes: the bucket of `hash` goes so far, or the next one begins behind it.
+    /// See [`Scattered::reach`].
     pub(super) fn reach(&self, hash: u64) -> u64 {
-        match self.bucket_of(hash) {
-            Some(bucket) => bucket.hashes.end_inclusive,
-            None => self.buckets.range(hash..).next().map_or(u64::MAX, |(start, _)| start - 1),
-        }
+        self.buckets.reach(hash)
     }
 }
 
-/// The buckets that there are, by their lowest hash within the range.
-fn directory(range: &HashRange, buckets: &[(PageId, Region)]) -> Result<BTreeMap<u64, Bucket>, StateError> {
-    let mut map = BTreeMap::new();
-    let twice = |first: PageId| StateError::corrupt(format!("page {first} has a prefix that another page has too"));
-    for &(first, region) in buckets {
-        let hashes = region.hashes();
-        match map.entry(hashes.start.max(range.start)) {
-            MapEntry::Vacant(place) => place.insert(Bucket { first, hashes }),
-            MapEntry::Occupied(_) => return Err(twice(first)),
-        };
-    }
-    let mut end = None;
-    for bucket in map.values() {
-        if end.is_some_and(|end| bucket.hashes.start <= end) {
-            return Err(twice(bucket.first));
+/// The buckets that are left, by their lowest hash within the range.
+pub(super) struct Scattered(BTreeMap<u64, Bucket>);
+
+#[derive(Clone, Copy)]
+pub(super) struct Bucket {
+    pub first: PageId,
+    hashes: HashRange,
+}
+
+impl Scattered {
+    pub fn of(range: HashRange, buckets: &[(PageId, Region)]) -> Result<Self, StateError> {
+        let twice = |first: PageId| StateError::corrupt(format!("page {first} has a prefix that another page has too"));
+        let mut map = BTreeMap::new();
+        for &(first, region) in buckets {
+            let HashRange { start, end_inclusive } = region.hashes();
+            let hashes = HashRange {
+                start: start.max(range.start),
+                end_inclusive: end_inclusive.min(range.end_inclusive),
+            };
+            if map.insert(hashes.start, Bucket { first, hashes }).is_some() {
+                return Err(twice(first));
+            }
         }
-        end = Some(bucket.hashes.end_inclusive);
+        let mut end = None;
+        for bucket in map.values() {
+            if end.is_some_and(|end| bucket.hashes.start <= end) {
+                return Err(twice(bucket.first));
+            }
+            end = Some(bucket.hashes.end_inclusive);
+        }
+        Ok(Self(map))
     }
-    Ok(map)
+
+    /// The bucket of a hash.
+    pub fn bucket_of(&self, hash: u64) -> Option<Bucket> {
+        let (_, bucket) = self.0.range(..=hash).next_back()?;
+        bucket.hashes.contains(hash).then_some(*bucket)
+    }
+
+    /// The first bucket from a hash on, round the end.
+    fn bucket_from(&self, hash: u64) -> Option<Bucket> {
+        self.0.range(hash..).chain(&self.0).next().map(|(_, bucket)| *bucket)
+    }
+
+    /// The highest hash up to which nothing changes: the bucket of `hash` goes so far, or the next one begins behind it.
+    fn reach(&self, hash: u64) -> u64 {
+        match self.bucket_of(hash) {
+            Some(bucket) => bucket.hashes.end_inclusive,
+            None => self.0.range(hash..).next().map_or(u64::MAX, |(start, _)| start - 1),
+        }
+    }
 }
 
 /// Calls `each` with hash, key and value of every entry of a bucket; long parts are put together first.

@@ -2,6 +2,7 @@
 
 mod edges;
 mod hostile;
+mod migrating;
 mod model;
 mod modify;
 mod rows;
