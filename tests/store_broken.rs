@@ -37,7 +37,7 @@ fn commit_error(store: &mut Store, model: &mut Model) -> String {
 
 fn files(dir: &Path) -> Vec<String> {
     let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name != "lock").collect();
+    let mut names: Vec<String> = names.filter(|name| name != "lock" && name != "pins").collect();
     names.sort();
     names
 }

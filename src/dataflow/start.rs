@@ -234,7 +234,10 @@ fn open_folder(checkpoints: &Checkpoints, folder: &Path) -> Result<Store, StoreE
         bandwidth_bytes_per_s: writer_bytes_per_s,
         ..StoreOptions::default()
     };
-    Store::open(folder, options)
+    match &checkpoints.from_savepoint {
+        Some(file) => Store::open_from(file, folder, options),
+        None => Store::open(folder, options),
+    }
 }
 
 /// Is it this job's, and does every state find its operator?

@@ -52,6 +52,20 @@ pub enum RestoreError {
         /// What is in the way.
         reason: String,
     },
+    /// An operator has lost a state.
+    #[error(
+        "operator `{operator}` has no state `{state}` now, but had one in epoch {epoch} (now it has {drawn}): give the state its old name back, or start with a new state folder"
+    )]
+    State {
+        /// The operator.
+        operator: String,
+        /// The state.
+        state: String,
+        /// The epoch of the snapshot.
+        epoch: u64,
+        /// The states that the operator has in the dataflow.
+        drawn: String,
+    },
     /// A sink has committed results after the epoch that the job is to go back to, and cannot take them back.
     #[error(
         "cannot go back from epoch {from} to {to}: sink `{sink}` cannot take back the results that it has committed since; to have them twice, accept duplicates (`--accept-duplicates`, `Checkpoints::accept_duplicates`)"

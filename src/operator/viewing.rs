@@ -5,7 +5,7 @@ use crate::record::{Evolution, Schema};
 use std::sync::Arc;
 
 /// What is asked.
-pub(crate) enum Viewing<'a> {
+pub enum Viewing<'a> {
     /// The cut is now.
     Begin,
     /// Goes on by so many pages of each table; tables that are complete are handed over.
@@ -15,7 +15,7 @@ pub(crate) enum Viewing<'a> {
 }
 
 /// One task's table as it was at the cut.
-pub(crate) struct TableCut {
+pub struct TableCut {
     pub(crate) operator: Arc<str>,
     pub(crate) state: String,
     pub(crate) task: u32,

@@ -7,7 +7,7 @@
 //! 2. A field may be gained: it is zero at first (0, `false`, `""`, `None`, an empty list, arrays, tuples and structs of
 //!    these). An enum has no zero, and is gained within an `Option` or with a default of its own.
 //! 3. A field may be lost, and fields may change their order. A variant may be gained anywhere; it cannot be lost, for a
-//!    value may be one.
+//!    value may be one. If of a struct's or a variant's fields none has stayed, and there are others, it is another thing.
 //! 4. What a field holds may become wider: an integer one with more bits (an unsigned one a signed one too), `f32` `f64`,
 //!    `Text<N>` a longer one or a `String`, `T` an `Option<T>`, an array a `Vec`. Structs, lists, options, tuples and enums
 //!    may change in what they hold, by the same rules.

@@ -18,6 +18,7 @@ pub struct Checkpoints {
     pub(crate) from_epoch: Option<u64>,
     pub(crate) accept_duplicates: bool,
     pub(crate) place: Option<StatePlace>,
+    pub(crate) from_savepoint: Option<PathBuf>,
     pub(crate) verify_on_restore: bool,
     pub(crate) hydrate: Hydrate,
     pub(crate) protocol: Protocol,
@@ -64,6 +65,7 @@ impl Checkpoints {
             from_epoch: None,
             accept_duplicates: false,
             place: None,
+            from_savepoint: None,
             verify_on_restore: false,
             hydrate: Hydrate::default(),
             protocol: Protocol::default(),
@@ -106,6 +108,15 @@ impl Checkpoints {
     /// The state folder; made if it is missing. One job at a time.
     pub fn to(mut self, folder: impl Into<PathBuf>) -> Self {
         self.place = Some(StatePlace::Folder(folder.into()));
+        self
+    }
+
+    /// Begins with a savepoint: the state folder must be new or empty, and is begun with a checked copy of this file, from which
+    /// the job goes on as from any checkpoint, on whatever machine and at any parallelism. The file is only read, so any number
+    /// of jobs can begin with it. It holds for the first start only: a later one, which goes on from the state folder, is refused
+    /// with it.
+    pub fn from_savepoint(mut self, file: impl Into<PathBuf>) -> Self {
+        self.from_savepoint = Some(file.into());
         self
     }
 

@@ -92,6 +92,22 @@ impl View {
         (0..self.0.tables.len()).filter(is_first).map(|at| (&*self.0.tables[at].operator, &*self.0.tables[at].state))
     }
 
+    /// Calls `each` with operator, state, task, key and value, encoded, of all there is. A table without keys is passed over.
+    ///
+    /// # Panics
+    /// It is damaged: for tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn each_row(&self, mut each: impl FnMut(&str, &str, u32, &[u8], &[u8])) {
+        for cut in &self.0.tables {
+            cut.open().expect("it is whole");
+            let rows = cut.table.get().expect("it was just opened").each(|key, value| {
+                each(&cut.operator, &cut.state, cut.task, key, value);
+                Ok::<(), StateError>(())
+            });
+            rows.expect("it is whole");
+        }
+    }
+
     /// The state of an operator that keeps one value per key.
     ///
     /// # Errors

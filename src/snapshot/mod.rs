@@ -90,6 +90,7 @@ pub use prune::{Compacted, Pruned};
 pub use reader::{EpochReport, Held, Reader};
 pub use renamed::{Renamed, StateName};
 pub use restored::{Restored, RestoredEntry};
+pub use savepoint::{Copying, check_savepoint};
 pub use sink::{ReadAt, Sink};
 pub use store::{Audit, EpochInfo, Store};
 

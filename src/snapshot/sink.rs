@@ -68,7 +68,12 @@ pub trait Sink: ReadAt {
     ///
     /// # Errors
     /// The system refused; any part may have been written.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> io::Result<()>;
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums) -> io::Result<()> {
+        runs.iter_mut().try_for_each(|run| {
+            run.sum();
+            self.write(run.offset_bytes, run.parts)
+        })
+    }
 
     /// Returns when all that was written, and the length, is on the disk.
     ///

@@ -76,7 +76,7 @@ impl FrozenTable {
         }
         let directory = places(root.range, &buckets)?;
         let buckets = buckets.into_iter().map(|(id, _)| id).collect();
-        Ok(Self { root, layout, hasher: Hasher::new(root.seed), pages: by_id, directory, buckets, _whole: pages })
+        Ok(Self { root, layout, hasher: root.hasher(), pages: by_id, directory, buckets, _whole: pages })
     }
 
     /// How many keys there are.

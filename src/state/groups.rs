@@ -44,6 +44,11 @@ impl Shape {
         slots - slots / 8
     }
 
+    /// Bytes of groups that so many entries take in a page that is used up.
+    pub const fn bytes_of(&self, entries: usize) -> usize {
+        entries * Self::stride(self.slot_bytes) / (LANES - 1)
+    }
+
     /// Whether so many groups (at least one) fit in a page.
     pub const fn is_within(&self, page_bytes: usize) -> bool {
         self.groups > 0 && self.end() <= page_bytes

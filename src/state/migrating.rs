@@ -3,7 +3,7 @@
 
 use super::outdated::{OldPart, Outdated};
 use super::restore::Part;
-use super::{HashRange, Hasher, StateError, Table, Value, Window};
+use super::{HashRange, Hasher, Looked, StateError, Table, Value, Window};
 use crate::page::Pool;
 use crate::record::Record;
 
@@ -106,6 +106,20 @@ impl<K: Record, V: Record> Migrating<K, V> {
     #[inline]
     pub fn prefetch_all<T>(&self, window: &Window<T>) {
         self.table.prefetch_all(window);
+    }
+
+    /// See [`Table::prefetch_hashes`].
+    #[inline]
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
+        self.table.prefetch_hashes(hashes);
+    }
+
+    /// See [`Table::stale`]. What is outdated is passed over, as what is still in the snapshot.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stale(&self, from: u64, bound: u64, found: &mut Vec<(u64, K)>) -> Result<Looked, StateError> {
+        self.table.stale(from, bound, found)
     }
 
     /// See [`Table::update`].

@@ -53,16 +53,11 @@ impl OldPart<'_> {
     /// The root, if it is of a table by this hasher with such keys.
     pub(super) fn root(&self, hasher: Hasher, key_bytes: Option<usize>) -> Result<Root, StateError> {
         let root = Root::decode(self.part.root)?;
-        if (root.key_bytes, root.seed) == (key_bytes, hasher.seed()) {
+        let job = (key_bytes, hasher.seed(), hasher.is_of_elements());
+        if (root.key_bytes, root.seed, root.of_elements) == job {
             return Ok(root);
         }
-        let what = format!(
-            "`{}` has keys of {:?} bytes and hash seed {:#x}, the job has {key_bytes:?} and {:#x}",
-            self.name,
-            root.key_bytes,
-            root.seed,
-            hasher.seed()
-        );
+        let what = format!("`{}` is of a table by another hash function or with other keys: {root:?}", self.name);
         Err(StateError::Mismatch { what })
     }
 
@@ -334,7 +329,7 @@ fn each_entry<E: From<StateError>>(
     let mut chain = Chain::new(source, bucket);
     while let Some((_, page)) = chain.next()? {
         for entry in layout.entries(page) {
-            let hash = entry.long_key_hash().unwrap_or_else(|| hasher.hash_bytes(entry.key));
+            let hash = entry.hash(&hasher);
             each(hash, whole_key(source, &entry, &mut key)?, whole_value(source, &entry, &mut value)?)?;
         }
     }

@@ -131,10 +131,16 @@ impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch where the keys of a window are or will be, if the table is large.
     #[inline]
     pub fn prefetch_all<T>(&self, window: &Window<T>) {
+        self.prefetch_hashes(window.hashes());
+    }
+
+    /// The same for keys of these hashes.
+    #[inline]
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
         if self.groups == 0 {
-            self.prefetch_heap(window.hashes());
+            self.prefetch_heap(hashes);
         } else if self.bytes() > PREFETCH_ABOVE_BYTES {
-            window.hashes().for_each(|hash| self.prefetch(hash));
+            hashes.for_each(|hash| self.prefetch(hash));
         }
     }
 

@@ -43,7 +43,9 @@ pub fn allowed(then: &Type, now: &Type) -> bool {
 }
 
 fn fields_allowed(old: &[Field], new: &[Field]) -> bool {
-    new.iter().all(|new| match old.iter().find(|old| old.name == new.name) {
+    let stays = new.iter().any(|new| old.iter().any(|old| old.name == new.name));
+    let any_stays = stays || old.is_empty() || new.is_empty();
+    any_stays && new.iter().all(|new| match old.iter().find(|old| old.name == new.name) {
         Some(old) => allowed(&old.ty, &new.ty),
         None => zero(&new.ty).is_some(),
     })

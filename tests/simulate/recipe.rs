@@ -176,7 +176,7 @@ impl Operator for Groups {
     type In = Item;
     type Out = Item;
     /// Number and sum.
-    type State = (u64, i64);
+    type State = Value<(u64, i64)>;
 
     fn on_record<E: Emit<Item>>(
         &self,
@@ -185,7 +185,7 @@ impl Operator for Groups {
         value: &mut Value<(u64, i64)>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        let (number, sum) = value.take().unwrap_or_default();
+        let (number, sum) = value.take()?.unwrap_or_default();
         let (number, sum) = (number + 1, sum + *key as i64);
         if number == GROUP {
             return out.emit(grouped(*key, sum, false));
@@ -194,8 +194,9 @@ impl Operator for Groups {
         Ok(())
     }
 
-    fn on_end<E: Emit<Item>>(&self, key: u64, (_, sum): (u64, i64), out: &mut E) -> Result<(), Failed> {
-        out.emit(grouped(key, sum, true))
+    fn on_end<E: Emit<Item>>(&self, key: &u64, value: &mut Value<(u64, i64)>, out: &mut E) -> Result<(), Failed> {
+        let (_, sum) = value.get()?.copied().unwrap_or_default();
+        out.emit(grouped(*key, sum, true))
     }
 }
 
@@ -244,10 +245,10 @@ impl Operator for Passing {
     type Key = u64;
     type In = Item;
     type Out = Item;
-    type State = u64;
+    type State = Value<u64>;
 
     fn on_record<E: Emit<Item>>(&self, _: &u64, item: Item, value: &mut Value<u64>, out: &mut E) -> Result<(), Failed> {
-        let passed = value.take().unwrap_or_default();
+        let passed = value.take()?.unwrap_or_default();
         value.set(passed + 1);
         out.emit(item)
     }

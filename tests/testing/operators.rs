@@ -14,7 +14,7 @@ impl Operator for Pairs {
     type Key = u64;
     type In = (u64, i64);
     type Out = (u64, i64);
-    type State = i64;
+    type State = Value<i64>;
 
     fn on_record<E: Emit<(u64, i64)>>(
         &self,
@@ -23,7 +23,7 @@ impl Operator for Pairs {
         first: &mut Value<i64>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        match first.take() {
+        match first.take()? {
             Some(first) => out.emit((*key, first + amount)),
             None => {
                 first.set(amount);
@@ -32,8 +32,8 @@ impl Operator for Pairs {
         }
     }
 
-    fn on_end<E: Emit<(u64, i64)>>(&self, key: u64, first: i64, out: &mut E) -> Result<(), Failed> {
-        out.emit((key, first))
+    fn on_end<E: Emit<(u64, i64)>>(&self, key: &u64, first: &mut Value<i64>, out: &mut E) -> Result<(), Failed> {
+        first.take()?.map_or(Ok(()), |first| out.emit((*key, first)))
     }
 }
 
@@ -78,7 +78,7 @@ impl Operator for Counts {
     type Key = u64;
     type In = u64;
     type Out = u64;
-    type State = ();
+    type State = Value<()>;
 
     fn on_record<E: Emit<u64>>(&self, _: &u64, _: u64, _: &mut Value<()>, out: &mut E) -> Result<(), Failed> {
         out.emit(self.0.fetch_add(1, Ordering::Relaxed))

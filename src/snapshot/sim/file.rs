@@ -1,8 +1,7 @@
 //! One file of the simulated disk. It must not know what becomes of its name.
 
 use super::{Incident, SimDisk};
-use crate::snapshot::sink::{ReadAt, Run, Sink};
-use crate::snapshot::sums::Sums;
+use crate::snapshot::sink::{ReadAt, Sink};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -129,13 +128,6 @@ impl Sink for SimFile {
     }
 
     /// One after the other, whatever threads there are: calls are counted.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums) -> io::Result<()> {
-        runs.iter_mut().try_for_each(|run| {
-            run.sum();
-            self.write(run.offset_bytes, run.parts)
-        })
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         let takes = self.disk.disk().sync_takes;
         std::thread::sleep(takes);

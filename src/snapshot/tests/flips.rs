@@ -39,7 +39,7 @@ fn commit(store: &mut Store, epoch: u64) {
     let changed = IDS.iter().filter(|id| written(epoch, **id) == epoch).map(|id| (*id, page(epoch, *id)));
     let (changed, page_bytes, full) = (changed.collect(), PAGE_BYTES as u32, epoch == 1);
     let pages =
-        FrozenPages { changed, freed: Vec::new(), page_bytes, count: 130_001, full, tag_of: |page| page[1].into() };
+        FrozenPages { tag_of: |page| page[1].into(), ..FrozenPages::of(changed, Vec::new(), page_bytes, 130_001, full) };
     let entry = Entry {
         operator: "count".into(),
         state: "table".into(),
@@ -94,7 +94,7 @@ fn kinds(disk: &SimDisk) -> Kinds {
     let forest = Forest { source: &*source, geometry: head.geometry };
     let mut kinds = Kinds::default();
     kinds.0.insert("superblock", std::iter::once(0..SECTOR_BYTES).collect());
-    let copies = |offset: &u64| (0..META_COPIES).map(move |copy| *offset as usize + copy * SECTOR_BYTES);
+    let copies = |&offset: &u64| (0..META_COPIES).map(move |copy| offset as usize + copy * SECTOR_BYTES);
     let metas = META_OFFSETS.iter().flat_map(copies).map(|at| at..at + SECTOR_BYTES);
     kinds.0.insert("meta", metas.collect());
     let (table, blocks) = read_table(forest, &head.meta).unwrap();

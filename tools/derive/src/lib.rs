@@ -1,10 +1,12 @@
 //! `#[derive(Record)]`: the field-wise code of a record. What the bytes look like is told in `snapring::record`, which the
-//! generated code calls by its full path; this crate knows tokens only.
+//! generated code calls by its full path; this crate knows tokens only. `#[derive(KeyedState)]`: the states of an operator,
+//! likewise for `snapring::operator`.
 
 mod check;
 mod enums;
 mod fields;
 mod methods;
+mod states;
 mod structs;
 
 use proc_macro2::TokenStream;
@@ -19,6 +21,15 @@ use syn::{Data, DeriveInput, Ident, WherePredicate, parse_macro_input, parse_quo
 pub fn derive_record(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes a struct of states what an operator holds of a key: see `snapring::operator::KeyedState`.
+///
+/// States have the names of the fields. `#[state(ttl_ms = …)]`: after so many milliseconds without a change it is gone.
+#[proc_macro_derive(KeyedState, attributes(state))]
+pub fn derive_keyed_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    states::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {

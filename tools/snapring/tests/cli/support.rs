@@ -179,11 +179,14 @@ pub fn committed(output: &Path) -> Vec<String> {
     lines
 }
 
-/// Copies a folder of files.
+/// Copies the files of a folder.
 pub fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir(to).expect("a folder can be made");
     for entry in fs::read_dir(from).expect("a folder can be read") {
         let entry = entry.expect("a folder can be read");
+        if entry.path().is_dir() {
+            continue;
+        }
         fs::copy(entry.path(), to.join(entry.file_name())).expect("a file can be copied");
     }
 }

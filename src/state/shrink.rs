@@ -1,0 +1,136 @@
+//! Giving pages back when entries have gone (rule 6 at the head of the room). What cannot be done at once is left: the entry
+//! that has gone is gone, and the next one that goes comes by here again.
+
+use super::buckets::{Buckets, Layout};
+use super::head::{HEAD_BYTES, Head, next_of};
+use super::room::{Load, Region};
+use super::{StateError, chain::chain};
+use crate::page::PageId;
+
+/// A page is looked at when it has so few entries, or a multiple of that.
+const LOOK_EVERY: u32 = 8;
+
+impl Buckets {
+    /// An entry has been taken out of a page of the bucket of `hash`. Two pages of a chain, or two buddies, become one if
+    /// together they fill half a page: so it takes as many new entries until they are two again, and each moves a constant
+    /// number of times.
+    pub fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
+        let count = Head::load(self.pages.read(id)?).count;
+        if count < LOOK_EVERY || count.is_multiple_of(LOOK_EVERY) {
+            while self.give_back_one(hash, id)? {}
+        }
+        Ok(())
+    }
+
+    /// Says whether there is a page less.
+    fn give_back_one(&mut self, hash: u64, id: PageId) -> Result<bool, StateError> {
+        let bucket = self.directory.bucket_of(hash);
+        if next_of(self.pages.read(bucket)?).is_none() {
+            return self.merge_with_buddy(bucket);
+        }
+        let chain = chain(&self.pages, bucket)?;
+        let Some(at) = chain.iter().position(|&page| page == id) else { return Ok(false) };
+        for at in [at.checked_sub(1), Some(at)].into_iter().flatten() {
+            let (Some(&into), Some(&from)) = (chain.get(at), chain.get(at + 1)) else { continue };
+            if self.absorb(into, from)? {
+                let next = next_of(self.pages.read(from)?);
+                let page = self.pages.write(into)?;
+                Head { next, ..Head::load(page) }.store(page);
+                self.pages.free(from);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes one bucket of two that differ in the last bit of their prefix. Both are of one page.
+    fn merge_with_buddy(&mut self, bucket: PageId) -> Result<bool, StateError> {
+        let head = Head::load(self.pages.read(bucket)?);
+        let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
+        let Some(buddy) = region.buddy().filter(|_| !region.hashes().covers(&self.range)) else { return Ok(false) };
+        if !buddy.hashes().meets(&self.range) {
+            return self.widen(bucket, region, buddy);
+        }
+        let other = self.directory.bucket_of(buddy.prefix.max(self.range.start));
+        // One that is in the snapshot still is not fetched for this.
+        if self.pages.is_absent(other) {
+            return Ok(false);
+        }
+        let other_head = Head::load(self.pages.read(other)?);
+        if other_head.depth != head.depth || other_head.next.is_some() {
+            return Ok(false);
+        }
+        if !self.directory.may_merge(self.buckets - 1) {
+            self.directory.halve_in_time(region, self.buckets);
+            return Ok(false);
+        }
+        // The fewer move.
+        let is_smaller = head.count < other_head.count;
+        let (into, from, moved) = if is_smaller { (other, bucket, region) } else { (bucket, other, buddy) };
+        if !self.absorb(into, from)? {
+            return Ok(false);
+        }
+        self.join(into, region, buddy)?;
+        self.directory.point(moved.prefix, moved.depth, into);
+        self.buckets -= 1;
+        self.pages.free(from);
+        self.directory.halve_in_time(region, self.buckets);
+        Ok(true)
+    }
+
+    /// The buddy is no hash of this task's.
+    fn widen(&mut self, bucket: PageId, region: Region, buddy: Region) -> Result<bool, StateError> {
+        let is_half = self.is_half(self.load_of(self.pages.read(bucket)?));
+        if is_half {
+            self.join(bucket, region, buddy)?;
+        }
+        Ok(is_half)
+    }
+
+    /// The page is from now on for the hashes of both.
+    fn join(&mut self, bucket: PageId, region: Region, buddy: Region) -> Result<(), StateError> {
+        let page = self.pages.write(bucket)?;
+        Head { prefix: region.prefix & buddy.prefix, depth: region.depth as u8 - 1, ..Head::load(page) }.store(page);
+        Ok(())
+    }
+
+    /// Copies all entries of a page into another one, if together they fill half a page at most. If pages run out, nothing has
+    /// changed.
+    fn absorb(&mut self, into: PageId, from: PageId) -> Result<bool, StateError> {
+        let (page, coming) = (self.pages.read(into)?, self.load_of(self.pages.read(from)?));
+        let (there, shape, low) = (self.load_of(page), self.layout.shape_of(page), Head::load(page).heap_low as usize);
+        let both = there + coming;
+        if !self.is_half(both) {
+            return Ok(false);
+        }
+        // The only step that can fail.
+        self.pages.write(into)?;
+        if coming.count == 0 {
+            return Ok(true);
+        }
+        if both.count > shape.limit() || low < shape.end() + coming.heap_live {
+            self.compact(into, self.groups_for(both.count, both.heap_live))?;
+        }
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.clear();
+        copy.extend_from_slice(self.pages.read(from)?);
+        let page = self.pages.write(into)?;
+        for entry in self.layout.entries(&copy) {
+            self.layout.add(page, entry.hash(&self.hasher), &entry.trimmed());
+        }
+        self.copy = copy;
+        Ok(true)
+    }
+
+    /// Whether so much fills half a page at most, and fits.
+    fn is_half(&self, load: Load) -> bool {
+        let page_bytes = self.pages.page_bytes();
+        let shape = self.layout.shape(self.groups_for(load.count, load.heap_live));
+        load.count <= shape.limit()
+            && shape.end() + load.heap_live <= page_bytes
+            && match self.layout {
+                Layout::Fixed { .. } => load.count * 2 <= shape.limit(),
+                Layout::Heap => (shape.bytes_of(load.count) + load.heap_live) * 2 <= page_bytes - HEAD_BYTES,
+            }
+    }
+}
