@@ -97,6 +97,8 @@ impl Way {
             }
             Self::Store { store, epoch } => {
                 *epoch += 1;
+                let mut frozen = frozen;
+                frozen.full = *epoch == 1;
                 let entry = Entry {
                     operator: "count".into(),
                     state: "table".into(),
@@ -104,7 +106,7 @@ impl Way {
                     tasks: 1,
                     schema: Vec::new(),
                     root: Vec::new(),
-                    pages: Some(FrozenPages { full: *epoch == 1, ..frozen }),
+                    pages: Some(frozen),
                 };
                 let checkpoint = Checkpoint { epoch: *epoch, header: Vec::new(), entries: vec![entry] };
                 let start = Instant::now();

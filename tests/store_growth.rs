@@ -45,7 +45,8 @@ impl Load {
         };
         let changed = ids.iter().map(page).collect();
         let full = epoch == 1;
-        let pages = FrozenPages { changed, freed: Vec::new(), page_bytes: PAGE_BYTES, count: PAGES, full, tag_of };
+        let mut pages = FrozenPages::of(changed, Vec::new(), PAGE_BYTES, PAGES, full);
+        pages.tag_of = tag_of;
         let entry = Entry {
             operator: "count".into(),
             state: "table".into(),

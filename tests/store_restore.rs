@@ -6,7 +6,8 @@ use snapring::error::{StateError, StoreError};
 use snapring::page::Pool;
 use snapring::snapshot::sim::SimDisk;
 use snapring::snapshot::{
-    Checkpoint, Entry, Generations, Hold, Home, Pinned, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store, StoreOptions,
+    Checkpoint, Entry, Generations, Hold, Home, Pinned, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store,
+    StoreOptions,
 };
 use snapring::state::{Hasher, Part, PartPages, Table, range_of};
 use std::collections::BTreeMap;

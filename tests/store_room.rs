@@ -102,7 +102,9 @@ fn compacting_makes_the_file_as_small_as_what_is_in_it() {
         let mut store = Store::open(dir.path(), StoreOptions { sink, ..keeping(3) }).unwrap();
         let many: Vec<u32> = (0..700).collect();
         store.commit(&entry(1, &many, 700, true)).unwrap();
-        (2..8).for_each(|epoch| drop(store.commit(&entry(epoch, &many[..300], 700, false)).unwrap()));
+        for epoch in 2..8 {
+            store.commit(&entry(epoch, &many[..300], 700, false)).unwrap();
+        }
         store.prune(2).unwrap();
         let Compacted { epochs: kept, bytes_before, bytes_after } = store.compact().unwrap();
         // 700 pages and 300 more, their nodes, the records: shared pages are there once.

@@ -120,7 +120,8 @@ impl Buckets {
         let load = self.load_of(self.pages.read(id)?);
         let groups = self.groups_for(load.count + 1, load.heap_live + bytes);
         let shape = self.layout.shape(groups);
-        let is_worth_it = shape.end() + load.heap_live + bytes <= self.pages.page_bytes() * 7 / 8 && load.count < shape.limit();
+        let is_worth_it =
+            shape.end() + load.heap_live + bytes <= self.pages.page_bytes() * 7 / 8 && load.count < shape.limit();
         if is_worth_it {
             self.compact(id, groups)?;
         }

@@ -136,7 +136,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
     /// The same for keys of these hashes.
     #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
+    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
         if self.groups == 0 {
             self.prefetch_heap(hashes);
         } else if self.bytes() > PREFETCH_ABOVE_BYTES {

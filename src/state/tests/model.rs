@@ -138,7 +138,9 @@ impl<K: Make, V: Make> World<K, V> {
                 prop_assert_eq!(had, self.model.insert(number, V::make(by)).is_some());
             }
             Op::Remove(number) => self.remove(number)?,
-            Op::RemoveAllBut(each) => (0..400).filter(|number| number % each != 0).try_for_each(|number| self.remove(number))?,
+            Op::RemoveAllBut(each) => {
+                (0..400).filter(|number| number % each != 0).try_for_each(|number| self.remove(number))?
+            }
             Op::Batch(first, count) => self.batch(first, count)?,
             Op::Freeze => self.freeze(),
             Op::Durable => {

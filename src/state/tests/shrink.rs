@@ -40,7 +40,8 @@ fn loses_all_but<K: Record + Clone>(
     rank: impl Fn(u64, usize) -> u64,
 ) {
     let mut table = table_of::<K, u64>(page_bytes, Hasher::default(), range);
-    let mut ours: Vec<_> = keys.iter().map(|key| (table.hash(key), key)).filter(|(hash, _)| range.contains(*hash)).collect();
+    let mut ours: Vec<_> =
+        keys.iter().map(|key| (table.hash(key), key)).filter(|(hash, _)| range.contains(*hash)).collect();
     ours.iter().for_each(|(hash, key)| _ = table.insert(*hash, key, *hash).unwrap());
     let most = pages(&table);
     let mut at = 0..;
@@ -71,7 +72,8 @@ fn a_million_keys_go_and_so_do_their_pages() {
 #[test]
 fn whatever_the_order_and_the_layout_a_table_shrinks() {
     let numbers: Vec<u64> = (0..60_000).collect();
-    let words: Vec<String> = (0..30_000).map(|number| format!("{}{}", mix(number), "x".repeat(number as usize % 40))).collect();
+    let words: Vec<String> =
+        (0..30_000).map(|number| format!("{}{}", mix(number), "x".repeat(number as usize % 40))).collect();
     for range in [range_of(0, 1), range_of(1, 3), range_of(0, 7)] {
         let left = 100;
         loses_all_but(1024, range, &numbers, left, |_, at| at as u64);
@@ -161,7 +163,8 @@ fn the_key_groups_together_are_the_table() {
     for (keys, tasks) in [(100u64, 1), (30_000, 1), (30_000, 3)] {
         let range = range_of(tasks - 1, tasks);
         let mut table = table_of::<u64, u64>(512, Hasher::default(), range);
-        let ours: Vec<_> = (0..keys).filter(|key| range.contains(Hasher::default().hash(key, &mut Vec::new()))).collect();
+        let ours: Vec<_> =
+            (0..keys).filter(|key| range.contains(Hasher::default().hash(key, &mut Vec::new()))).collect();
         ours.iter().for_each(|key| insert(&mut table, key, *key));
         let mut found = Vec::new();
         for group in (0..KEY_GROUPS).filter(|group| range.contains(u64::from(*group) << 52)) {

@@ -145,4 +145,3 @@ pub fn text(number: u32) -> String {
     };
     format!("{number}-{}", "x".repeat(len))
 }
-
