@@ -4,7 +4,7 @@
 use super::drawing::Drawing;
 use crate::error::{Error, RestoreError};
 use crate::operator::{EMITTED, Tables, Typed, evolution_of_values, outdated_name, state_of};
-use crate::snapshot::{Renamed, Restored, RestoredEntry, Side, StateName};
+use crate::snapshot::{Renamed, Restored, RestoredEntry, Side, StateName, Store};
 use std::sync::Arc;
 
 /// The tables that an operator of an entry is drawn with.
@@ -38,8 +38,21 @@ pub(super) fn check_tables(drawing: &Drawing, snapshot: &Restored) -> Result<(),
     Ok(())
 }
 
+/// Tells the store which states go on under other names than it has for them.
+pub(super) fn tell_names(
+    store: Option<&mut Store>,
+    drawing: &Drawing,
+    snapshot: Option<&Restored>,
+    renamed: &[(String, String)],
+) -> Result<(), Error> {
+    if let (Some(store), Some(snapshot)) = (store, snapshot) {
+        store.rename(names(drawing, snapshot, renamed)?);
+    }
+    Ok(())
+}
+
 /// Names that differ from those in the store: of operators that have been renamed, and of tables that are outdated now.
-pub(super) fn names(
+fn names(
     drawing: &Drawing,
     snapshot: &Restored,
     renamed: &[(String, String)],

@@ -8,7 +8,7 @@ use super::back::{self, WayBack};
 use super::build::{self, Start};
 use super::channels;
 use super::drawing::{Drawing, SinkDrawn};
-use super::evolved::{check_tables, names};
+use super::evolved::{check_tables, tell_names};
 use super::renames::Renames;
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
@@ -98,17 +98,14 @@ impl Make for Recipe {
     fn make(&self, kept: &mut Kept) -> Result<Made, Error> {
         kept.store.as_mut().map_or(Ok(()), Store::settle)?;
         let Self { drawing, config, plan, cores } = self;
-        let renames = Renames::new(config.checkpoints.as_ref().map_or(&[], |kept| &kept.renamed), drawing)?;
-        let Ground { mut snapshot, mut header, place, way_back, renamed } =
-            Ground::find(drawing, config, kept, &renames)?;
+        let Ground { mut snapshot, mut header, place, way_back, renames, renamed } =
+            Ground::find(drawing, config, kept)?;
         let splits = find_splits(drawing, snapshot.as_ref())?;
         let mut sinks = claim_sinks(drawing, &place)?;
         if let (Some(way_back), Some(store)) = (way_back, &mut kept.store) {
             snapshot = way_back.go(store, snapshot, &mut header, &mut sinks, &renames)?;
         }
-        if let (Some(store), Some(snapshot)) = (&mut kept.store, &snapshot) {
-            store.rename(names(drawing, snapshot, &renamed)?);
-        }
+        tell_names(kept.store.as_mut(), drawing, snapshot.as_ref(), &renamed)?;
         recover_sinks(&mut sinks, snapshot.as_ref())?;
         let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
 
@@ -141,19 +138,21 @@ impl Make for Recipe {
 }
 
 /// What a job starts from: what its store holds.
-struct Ground {
+struct Ground<'a> {
     snapshot: Option<Restored>,
     /// Of the snapshot, for the next start; or a fresh one.
     header: Header,
     place: Place,
     /// The snapshot is not the newest epoch, or is one by which somebody went back.
     way_back: Option<WayBack>,
+    renames: Renames<'a>,
     /// What has been renamed in the snapshot: old and new names.
     renamed: Vec<(String, String)>,
 }
 
-impl Ground {
-    fn find(drawing: &Drawing, config: &Config, kept: &mut Kept, renames: &Renames<'_>) -> Result<Self, Error> {
+impl<'a> Ground<'a> {
+    fn find(drawing: &'a Drawing, config: &'a Config, kept: &mut Kept) -> Result<Self, Error> {
+        let renames = Renames::new(config.checkpoints.as_ref().map_or(&[], |kept| &kept.renamed), drawing)?;
         let store = kept.store.as_ref();
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
         let verify = config.checkpoints.as_ref().is_some_and(|kept| kept.verify_on_restore);
@@ -174,7 +173,7 @@ impl Ground {
         let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
         let newest_epoch = store.and_then(Store::newest).unwrap_or(0);
         let place = Place { store_id, restored, newest_epoch, attempt: kept.attempt, sync };
-        Ok(Self { snapshot, header, place, way_back, renamed })
+        Ok(Self { snapshot, header, place, way_back, renames, renamed })
     }
 }
 

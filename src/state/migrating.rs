@@ -110,7 +110,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
 
     /// See [`Table::prefetch_hashes`].
     #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
+    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
         self.table.prefetch_hashes(hashes);
     }
 

@@ -20,7 +20,8 @@
 //!    in proportion to the number of buckets than a restore accepts.
 //! 7. A restored table may lie in its snapshot still: the directory is made of the pages' tags (see `head`), and a page is
 //!    read, and checked so far that nothing can panic or loop on it, when it is first touched.
-//! 8. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
+//! 8. What still has values of an older type stands beside the table, and comes over bucket by bucket (see `outdated`).
+//! 9. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
 mod absent;
 mod buckets;

@@ -23,54 +23,54 @@ impl Planner<'_> {
         if then == now {
             return Ok(plain_bytes(then).map_or_else(|| Step::Keep(then.clone()), Step::Copy));
         }
-        if let (Some((from, from_signed)), Some((to, signed))) = (integer(then), integer(now))
-            && from < to
-            && (from_signed == signed || signed)
-        {
-            return Ok(Step::Widen { from, to, signed: from_signed });
+        if let Some(step) = widened(then, now) {
+            return Ok(step);
         }
-        let within = |then, now, name: &str| self.step(then, now, &format!("{path}{name}")).map(Box::new);
-        Ok(match (then, now) {
-            (Type::F32, Type::F64) => Step::Double,
-            (Type::Text(from), Type::Text(to)) if from < to => {
-                Step::Text { then: then.clone(), now: Some(*to as usize) }
-            }
-            (Type::Text(_), Type::String) => Step::Text { then: then.clone(), now: None },
-            (Type::Option(old), Type::Option(new)) => match within(old, new, "") {
-                Ok(item) => Step::Option { item, none: (old.width().unwrap_or(0), new.width().unwrap_or(0)) },
-                Err(error) => Step::Wrap(within(then, new, "").map_err(|_| error)?),
+        match (then, now) {
+            (Type::Option(old), Type::Option(new)) => match self.step(old, new, path) {
+                Ok(item) => {
+                    let none = (old.width().unwrap_or(0), new.width().unwrap_or(0));
+                    Ok(Step::Option { item: Box::new(item), none })
+                }
+                Err(error) => self.step(then, new, path).map(|item| Step::Wrap(Box::new(item))).map_err(|_| error),
             },
-            (_, Type::Option(item)) => Step::Wrap(within(then, item, "")?),
-            (Type::List(old), Type::List(new)) => {
-                let weightless = old.width() == Some(0) || new.width() == Some(0);
-                Step::List { item: within(old, new, "[]")?, weightless }
-            }
-            (Type::Array(count, old), Type::Array(now, new)) if count == now => {
-                Step::Array { count: *count, item: within(old, new, "[]")?, counted: false }
-            }
-            (Type::Array(count, old), Type::List(new)) => {
-                let weightless = old.width() == Some(0) || new.width() == Some(0);
-                if weightless && *count as usize > ZERO_WIDTH_MAX {
-                    return Err(mismatch(path, "an array of so many items without bytes cannot become a list"));
-                }
-                Step::Array { count: *count, item: within(old, new, "[]")?, counted: true }
-            }
-            (Type::Tuple(old), Type::Tuple(new)) if old.len() == new.len() => {
-                let mut row = Vec::new();
-                for (place, (old, new)) in old.iter().zip(new).enumerate() {
-                    self.step(old, new, &join(path, &place.to_string()))?.push_to(&mut row);
-                }
-                Step::Row(row)
-            }
+            (_, Type::Option(item)) => Ok(Step::Wrap(Box::new(self.step(then, item, path)?))),
+            (Type::Tuple(old), Type::Tuple(new)) if old.len() == new.len() => self.tuple(old, new, path),
             (Type::Struct(_, old), Type::Struct(_, new)) => {
-                self.fields(old, new, Owner { ty: now, variant: "", start: 0 }, path)?
+                self.fields(old, new, Owner { ty: now, variant: "", start: 0 }, path)
             }
             (Type::Enum { variants: old, body_bytes: then_body, .. }, Type::Enum { body_bytes: now_body, .. }) => {
                 let variants = old.iter().map(|variant| self.variant(variant, now, path)).collect::<Result<_, _>>()?;
-                Step::Enum { variants, then_body: *then_body, now_body: *now_body }
+                Ok(Step::Enum { variants, then_body: *then_body, now_body: *now_body })
             }
+            _ => self.items(then, now, path),
+        }
+    }
+
+    /// Lists and arrays.
+    fn items(&self, then: &Type, now: &Type, path: &str) -> Result<Step, Mismatch> {
+        let (old, new) = match (then, now) {
+            (Type::List(old) | Type::Array(_, old), Type::List(new)) => (old, new),
+            (Type::Array(count, old), Type::Array(as_many, new)) if count == as_many => (old, new),
             _ => return Err(mismatch(path, format!("{} cannot become {}", outline(then), outline(now)))),
-        })
+        };
+        let item = Box::new(self.step(old, new, &format!("{path}[]"))?);
+        let weightless = old.width() == Some(0) || new.width() == Some(0);
+        match then {
+            Type::Array(count, _) if weightless && *count as usize > ZERO_WIDTH_MAX && then.width() != now.width() => {
+                Err(mismatch(path, "an array of so many items without bytes cannot change"))
+            }
+            Type::Array(count, _) => Ok(Step::Array { count: *count, item, counted: matches!(now, Type::List(_)) }),
+            _ => Ok(Step::List { item, weightless }),
+        }
+    }
+
+    fn tuple(&self, then: &[Type], now: &[Type], path: &str) -> Result<Step, Mismatch> {
+        let mut row = Vec::new();
+        for (place, (old, new)) in then.iter().zip(now).enumerate() {
+            self.step(old, new, &join(path, &place.to_string()))?.push_to(&mut row);
+        }
+        Ok(Step::Row(row))
     }
 
     fn variant(&self, old: &VariantType, now: &Type, path: &str) -> Result<Variant, Mismatch> {
@@ -155,6 +155,22 @@ fn in_order(then: &[Field], moves: Vec<Move>) -> Step {
     }
     skip(&mut row, &then[at..]);
     Step::Row(row)
+}
+
+/// Values without parts that get wider.
+fn widened(then: &Type, now: &Type) -> Option<Step> {
+    match (then, now) {
+        (Type::F32, Type::F64) => Some(Step::Double),
+        (Type::Text(from), Type::Text(to)) if from < to => {
+            Some(Step::Text { then: then.clone(), now: Some(*to as usize) })
+        }
+        (Type::Text(_), Type::String) => Some(Step::Text { then: then.clone(), now: None }),
+        _ => {
+            let ((from, was_signed), (to, signed)) = (integer(then)?, integer(now)?);
+            let fits = from < to && (!was_signed || signed);
+            fits.then_some(Step::Widen { from, to, signed: was_signed })
+        }
+    }
 }
 
 /// Bytes, and whether it is signed.
