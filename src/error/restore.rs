@@ -24,9 +24,9 @@ pub enum RestoreError {
         /// Names that only the dataflow has.
         dataflow_only: String,
     },
-    /// A state has another type.
+    /// A state has another type, and what is kept of it cannot become one of that.
     #[error(
-        "operator `{operator}`: its {state} is {now} now, but was {then} in epoch {epoch}: start with a new state folder"
+        "operator `{operator}`: its {state} is {now} now, but was {then} in epoch {epoch}, and cannot be migrated: {reason}; give the type back what it had, or start with a new state folder"
     )]
     Schema {
         /// The operator.
@@ -39,6 +39,18 @@ pub enum RestoreError {
         now: String,
         /// The schema in the snapshot.
         then: String,
+        /// What keeps it from being migrated.
+        reason: String,
+    },
+    /// A name was to stand for another that the snapshot has.
+    #[error("`{old}` cannot go on as `{new}`: {reason}")]
+    Renamed {
+        /// The name in the snapshot.
+        old: String,
+        /// The name in the dataflow.
+        new: String,
+        /// What is in the way.
+        reason: String,
     },
     /// An operator has lost a state.
     #[error(

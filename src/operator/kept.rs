@@ -3,7 +3,7 @@
 use super::operating::Open;
 use crate::error::{DecodeError, Error, Failed, RestoreError, StateError, StoreError};
 use crate::page::FrozenPages;
-use crate::record::{Record, Schema};
+use crate::record::{Evolution, Hints, Mismatch, Record, Schema, Type};
 use crate::snapshot::{Entry, RestoredEntry};
 
 impl Open {
@@ -43,13 +43,67 @@ pub(crate) fn check_schema(entry: &RestoredEntry, now: &Schema, epoch: u64) -> R
     if then == *now {
         return Ok(());
     }
-    Err(Error::Restore(RestoreError::Schema {
+    Err(differs(entry, epoch, &then, now, "a state of this kind is not migrated".to_owned()))
+}
+
+/// A type as the drawing has it: its schema, and what attributes say beside it.
+#[derive(Clone, Debug)]
+pub(crate) struct Typed {
+    pub(crate) schema: Schema,
+    hints: Hints,
+}
+
+impl Typed {
+    pub(crate) fn of<T: Record>() -> Self {
+        Self { schema: T::schema(), hints: Hints::of::<T>() }
+    }
+}
+
+/// What becomes of values of an entry's type.
+pub(crate) fn evolution(entry: &RestoredEntry, now: &Typed, epoch: u64) -> Result<Evolution, Error> {
+    let then = Schema::decode(&mut entry.schema.as_slice()).map_err(|error| corrupt(entry, epoch, &error))?;
+    let evolution = Evolution::hinted(&then.ty, &now.schema.ty, &now.hints);
+    evolution.map_err(|error| differs(entry, epoch, &then, &now.schema, error.to_string()))
+}
+
+/// The type of an entry of a table, and what becomes of its values. Keys say where they lie, and cannot change.
+pub(crate) fn evolution_of_values(
+    entry: &RestoredEntry,
+    now: &Typed,
+    epoch: u64,
+) -> Result<(Schema, Evolution), Error> {
+    let then = Schema::decode(&mut entry.schema.as_slice()).map_err(|error| corrupt(entry, epoch, &error))?;
+    let between = |then: &Type, now_ty: &Type| Evolution::hinted(then, now_ty, &now.hints);
+    let found = match (&then.ty, &now.schema.ty) {
+        (Type::Tuple(old), Type::Tuple(new)) => match (old.as_slice(), new.as_slice()) {
+            ([old_key, old_value], [key, value]) => match between(old_key, key) {
+                Ok(keys) if keys.is_identity() => between(old_value, value).map_err(|error| of("value", &error)),
+                Ok(_) => Err("its key is encoded otherwise now, and the key says where a value lies".to_owned()),
+                Err(error) => Err(of("key", &error)),
+            },
+            _ => Err("it is no table of keys and values".to_owned()),
+        },
+        _ => Err("it is no table of keys and values".to_owned()),
+    };
+    match found {
+        Ok(evolution) => Ok((then, evolution)),
+        Err(reason) => Err(differs(entry, epoch, &then, &now.schema, reason)),
+    }
+}
+
+fn of(part: &str, error: &Mismatch) -> String {
+    format!("{part} {error}")
+}
+
+fn differs(entry: &RestoredEntry, epoch: u64, then: &Schema, now: &Schema, reason: String) -> Error {
+    Error::Restore(RestoreError::Schema {
         operator: entry.operator.clone(),
         state: entry.state.clone(),
         epoch,
         now: now.to_string(),
         then: then.to_string(),
-    }))
+        reason,
+    })
 }
 
 /// Reads a small value back.
