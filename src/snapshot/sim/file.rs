@@ -130,10 +130,12 @@ impl Sink for SimFile {
 
     /// One after the other, whatever threads there are: calls are counted.
     fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums, _: bool) -> io::Result<()> {
-        runs.iter_mut().try_for_each(|run| {
-            run.sum();
-            self.write(run.offset_bytes, run.parts)
-        })
+        // Each in one call, so that its failure leaves any part of it.
+        let mut write = |run: &mut Run<'_>| {
+            self.write(run.offset_bytes, run.parts)?;
+            run.sum_and(|_, _| Ok(()))
+        };
+        runs.iter_mut().try_for_each(&mut write)
     }
 
     fn sync(&mut self) -> io::Result<()> {
