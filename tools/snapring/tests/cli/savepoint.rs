@@ -22,7 +22,8 @@ fn a_signal_makes_one_and_another_run_begins_with_it() {
     ask(&child);
     wait_for(|| room.path("saved").exists());
     ask(&child);
-    let said = ["SIGUSR1: takes the savepoint", "--from-savepoint begins", "no savepoint, and the job goes on", "already"];
+    let said =
+        ["SIGUSR1: takes the savepoint", "--from-savepoint begins", "no savepoint, and the job goes on", "already"];
     end(child).exits(0, &said);
     check_routes(&room.committed(), &route_totals(&csv));
 
