@@ -1,6 +1,7 @@
 //! How fast checkpoints reach the disk, in steady state: `Store::commit` against bare loops that write the same pages over
-//! space which is allocated and has been written before, each by system calls and through a mapping, in alternating rounds.
-//! `--test` makes everything tiny, to see that it runs.
+//! space which is allocated and has been written before, each by system calls and through a mapping, in alternating rounds;
+//! then what a loop over much memory loses beside commits, at full speed and at a share of it. `--test` makes everything
+//! tiny, to see that it runs.
 //!
 //! The files are made under `target/`, which must be on a disk: elsewhere a sync costs nothing and proves nothing.
 
@@ -11,7 +12,10 @@ use snapring::page::{FrozenPage, FrozenPages, PageId, Pages, Pool};
 use snapring::snapshot::{Checkpoint, Durability, Entry, SinkKind, Store, StoreOptions};
 use std::fs::File;
 use std::io::IoSlice;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{median, placement_ns};
 
@@ -51,7 +55,7 @@ impl State {
 
 /// A way to write pages, and how often what it writes is synced.
 enum Way {
-    Pwrite { file: File, set: u64 },
+    Pwrite { file: File, set: u64, ahead: bool },
     Mapped { file: File, map: MmapRaw, set: u64 },
     Store { store: Box<Store>, epoch: u64 },
 }
@@ -66,7 +70,7 @@ fn space(bytes: u64) -> File {
 }
 
 impl Way {
-    fn store(folder: &std::path::Path, sink: SinkKind, durability: Durability) -> Self {
+    fn store(folder: &Path, sink: SinkKind, durability: Durability) -> Self {
         let options = StoreOptions { keep: 2, sink, durability, ..StoreOptions::default() };
         Self::Store { store: Box::new(Store::open(folder, options).expect("the folder is new")), epoch: 0 }
     }
@@ -75,9 +79,9 @@ impl Way {
     fn write(&mut self, frozen: FrozenPages, syncs: bool) -> (Duration, FrozenPages) {
         let bytes = frozen.changed.len() as u64 * PAGE_BYTES as u64;
         match self {
-            Self::Pwrite { file, set } => {
+            Self::Pwrite { file, set, ahead } => {
                 let start = Instant::now();
-                pwrite(file, *set % SETS * bytes, &frozen.changed);
+                pwrite(file, *set % SETS * bytes, &frozen.changed, *ahead && syncs);
                 *set += 1;
                 if syncs {
                     file.sync_data().expect("the disk is good");
@@ -119,14 +123,21 @@ impl Way {
     }
 }
 
-fn pwrite(file: &File, mut at: u64, pages: &[(PageId, FrozenPage)]) {
+/// `ahead`: the disk begins with each MiB while the next one is copied.
+fn pwrite(file: &File, mut at: u64, pages: &[(PageId, FrozenPage)], ahead: bool) {
     for pages in pages.chunks(64) {
+        let from = at;
         let mut slices: Vec<IoSlice<'_>> = pages.iter().map(|(_, page)| IoSlice::new(page)).collect();
         let mut rest = &mut slices[..];
         while !rest.is_empty() {
             let written = rustix::io::pwritev(file, rest, at).expect("there is room");
             at += written as u64;
             IoSlice::advance_slices(&mut rest, written);
+        }
+        if ahead {
+            let (from, len) = (from as i64, (at - from) as i64);
+            // SAFETY: the call takes numbers only, and the descriptor is open.
+            unsafe { libc::sync_file_range(file.as_raw_fd(), from, len, libc::SYNC_FILE_RANGE_WRITE) };
         }
     }
 }
@@ -146,9 +157,9 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
     let folders = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable"));
     let mapped = space(space_bytes);
     let map = MmapOptions::new().len(space_bytes as usize).map_raw(&mapped).expect("there is address space");
-    let names = ["bare pwrite", "bare mapped", "store, pwrite", "store, mapped"];
     let mut ways = [
-        Way::Pwrite { file: space(space_bytes), set: 0 },
+        Way::Pwrite { file: space(space_bytes), set: 0, ahead: false },
+        Way::Pwrite { file: space(space_bytes), set: 0, ahead: true },
         Way::Mapped { file: mapped, map, set: 0 },
         Way::store(folders[0].path(), SinkKind::Pwrite, durability),
         Way::store(folders[1].path(), SinkKind::Mapped, durability),
@@ -160,9 +171,11 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
     }
     drop(all);
     state.pages.durable();
-    let mut took: [Vec<Duration>; 4] = Default::default();
-    let recycles = 2 * SETS as usize;
+    let mut took: [Vec<Duration>; 5] = Default::default();
+    // Until all of every file has been written more than once: what is only allocated takes longer the first time.
+    let recycles = 4 * SETS as usize;
     for round in 0..recycles + rounds {
+        let changed_bytes = if round < recycles { state_bytes / 2 } else { changed_bytes };
         let mut frozen = state.change(changed_bytes / PAGE_BYTES);
         for at in 0..ways.len() {
             // Each in its turn is the first to read the pages.
@@ -176,30 +189,98 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
         drop(frozen);
         state.pages.durable();
     }
-    report(changed_bytes, durability, names, took);
+    report(changed_bytes, durability, took);
 }
 
-fn report(changed_bytes: usize, durability: Durability, names: [&str; 4], took: [Vec<Duration>; 4]) {
+const NAMES: [&str; 5] = ["bare pwrite", "the same, sent ahead", "bare mapped", "store, pwrite", "store, mapped"];
+
+fn report(changed_bytes: usize, durability: Durability, took: [Vec<Duration>; 5]) {
     let medians = took.map(|times| median(times).as_secs_f64());
-    let best = medians[0].min(medians[1]);
+    let best = medians[..3].iter().copied().fold(f64::MAX, f64::min);
     println!("{} KiB a commit, {durability:?}, placement {} ns", changed_bytes >> 10, placement_ns());
-    for (name, seconds) in names.iter().zip(medians) {
+    for (name, seconds) in NAMES.iter().zip(medians) {
         let mib_per_s = changed_bytes as f64 / (1 << 20) as f64 / seconds;
         println!(
-            "  {name:>13}: {mib_per_s:7.0} MiB/s, {:8.0} us, {:.2} x the best bare one",
+            "  {name:>20}: {mib_per_s:7.0} MiB/s, {:8.0} us, {:.2} x the best bare one",
             seconds * 1e6,
             best / seconds
         );
     }
 }
 
+/// Random updates of memory that fits no cache, for so long; how many.
+fn updates(memory: &mut [u64], time: Duration) -> u64 {
+    let (start, mut count, mut seed) = (Instant::now(), 0, 1u64);
+    while start.elapsed() < time {
+        for _ in 0..4096 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = ((u128::from(seed) * memory.len() as u128) >> 64) as usize;
+            memory[at] = memory[at].wrapping_add(seed);
+        }
+        count += 4096;
+    }
+    count
+}
+
+/// The loop beside commits, one after the other, of `changed_bytes` each; per second, and what the commits came to.
+fn beside(
+    folder: &Path,
+    changed_bytes: usize,
+    bytes_per_s: Option<u64>,
+    memory: &mut [u64],
+    time: Duration,
+) -> (f64, f64) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let options = StoreOptions { keep: 2, bandwidth_bytes_per_s: bytes_per_s, ..StoreOptions::default() };
+            let store = Box::new(Store::open(folder, options).expect("it is a store"));
+            let (mut state, mut way) = (State::new(changed_bytes), Way::Store { store, epoch: 0 });
+            let (start, mut bytes) = (Instant::now(), 0);
+            while !done.load(Ordering::Acquire) {
+                way.write(state.change(changed_bytes / PAGE_BYTES), true);
+                state.pages.durable();
+                bytes += changed_bytes;
+            }
+            bytes as f64 / start.elapsed().as_secs_f64()
+        });
+        let count = updates(memory, time);
+        done.store(true, Ordering::Release);
+        (count as f64 / time.as_secs_f64(), writer.join().expect("there is room"))
+    })
+}
+
+fn measure_beside(changed_bytes: usize, time: Duration, rounds: usize) {
+    let mut memory = vec![0u64; 4 * changed_bytes / 8];
+    let limits = [None, Some(400 << 20), Some(100 << 20)];
+    let mut found: Vec<Vec<(u64, u64)>> = limits.iter().map(|_| Vec::new()).collect();
+    let mut alone = Vec::new();
+    for _ in 0..rounds {
+        alone.push((updates(&mut memory, time) as f64 / time.as_secs_f64()) as u64);
+        for (limit, found) in limits.iter().zip(&mut found) {
+            let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
+            let (per_s, written) = beside(folder.path(), changed_bytes, *limit, &mut memory, time);
+            found.push((per_s as u64, written as u64));
+        }
+    }
+    let alone = median(alone) as f64;
+    println!("a loop of {:.0} M updates/s alone, beside commits of {} MiB", alone / 1e6, changed_bytes >> 20);
+    for (limit, found) in limits.iter().zip(found) {
+        let (per_s, written): (Vec<u64>, Vec<u64>) = found.into_iter().unzip();
+        let limit = limit.map_or("as fast as it goes".to_owned(), |limit| format!("at most {} MiB/s", limit >> 20));
+        println!("  {limit:>18}: {:.2} x alone; {} MiB/s written", median(per_s) as f64 / alone, median(written) >> 20);
+    }
+}
+
 fn main() {
     let has = |flag: &str| std::env::args().any(|arg| arg == flag);
     if !has("--bench") || has("--test") {
-        return measure(1 << 20, 256 << 10, Durability::PowerLoss, 1);
+        measure(1 << 20, 256 << 10, Durability::PowerLoss, 1);
+        return measure_beside(1 << 20, Duration::from_millis(50), 1);
     }
     for durability in [Durability::PowerLoss, Durability::ProcessCrash] {
         measure(128 << 20, 64 << 20, durability, 24);
         measure(128 << 20, 1 << 20, durability, 96);
     }
+    measure_beside(64 << 20, Duration::from_secs(2), 5);
 }

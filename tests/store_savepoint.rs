@@ -24,7 +24,8 @@ impl Place {
     }
     /// What is there, hidden or not.
     fn names(&self) -> Vec<String> {
-        let names = fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names =
+            fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
@@ -108,7 +109,10 @@ fn a_savepoint_is_made_nowhere_but_where_nothing_is() {
     std::os::unix::fs::symlink("nowhere", place.at("link")).unwrap();
     for taken in ["mine", "link", "S"] {
         let error = save(&pin, &place.at(taken)).unwrap_err();
-        assert!(matches!(error, StoreError::Foreign { .. }) && error.to_string().contains("is there already"), "{error}");
+        assert!(
+            matches!(error, StoreError::Foreign { .. }) && error.to_string().contains("is there already"),
+            "{error}"
+        );
     }
     for (file, what) in [("missing/saved", "missing"), ("mine/saved", "mine"), ("/", "no name"), ("..", "no name")] {
         let error = save(&pin, &place.at(file)).unwrap_err();

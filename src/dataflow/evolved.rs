@@ -52,11 +52,7 @@ pub(super) fn tell_names(
 }
 
 /// Names that differ from those in the store: of operators that have been renamed, and of tables that are outdated now.
-fn names(
-    drawing: &Drawing,
-    snapshot: &Restored,
-    renamed: &[(String, String)],
-) -> Result<Vec<Renamed>, Error> {
+fn names(drawing: &Drawing, snapshot: &Restored, renamed: &[(String, String)]) -> Result<Vec<Renamed>, Error> {
     let mut names: Vec<Renamed> = Vec::new();
     for entry in snapshot.entries.iter().filter(|entry| entry.paged) {
         let old = renamed.iter().find(|(_, new)| *new == entry.operator).map(|(old, _)| old);

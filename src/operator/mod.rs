@@ -27,7 +27,7 @@ mod writing;
 pub use bad_line::{BadLine, Skipped};
 pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
-pub use kinds::{Aggregate, Aggregator, List, ListIter, Map, MapIter, Value};
+pub use kinds::{Aggregate, Aggregator, List, ListIter, Map, MapIter, Value, stored};
 pub use sink::{Committer, Part, Place, Sink, WentBack, Writer};
 pub use snapring_derive::KeyedState;
 pub use source::{Read, Reader, Source, Split};

@@ -128,9 +128,14 @@ impl Coordination {
 
     /// Takes in what has been heard and does what is due. True once the last epoch is durable: the job is over.
     pub(crate) fn poll(&mut self, now_ns: u64) -> Result<bool, Box<Failure>> {
+        let clock = self.shared.meter.clock().clone();
+        let (called_ns, closed_to) = (clock.now_ns(), self.machine.closed_to());
         while let Ok(event) = self.events.try_recv() {
             self.hear(event, now_ns)?;
         }
+        // A commit takes its time, and what begins after it begins then.
+        let took_ns = if self.machine.closed_to() > closed_to { clock.now_ns() - called_ns } else { 0 };
+        let now_ns = now_ns + took_ns;
         self.relieve(now_ns)?;
         while let Some(action) = self.machine.tick(now_ns) {
             self.act(action, now_ns)?;

@@ -171,11 +171,7 @@ impl Cut {
     }
 
     /// Reads a value as it is today.
-    fn today<V>(
-        &self,
-        value: &[u8],
-        read: impl FnOnce(&[u8]) -> Result<V, DecodeError>,
-    ) -> Result<V, DecodeError> {
+    fn today<V>(&self, value: &[u8], read: impl FnOnce(&[u8]) -> Result<V, DecodeError>) -> Result<V, DecodeError> {
         let Some(evolution) = &self.outdated else { return read(value) };
         let mut bytes = Vec::new();
         evolution.apply(value, &mut bytes)?;

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A stretch of whole segments.
@@ -87,6 +88,18 @@ impl MappedSink {
         Ok(())
     }
 
+    /// A page that is written to the disk while it is mapped gets write-protected first, one interrupt to every core of the
+    /// process for each. So the mapping lets go of pages before that, all in one go; what was written stays with the file.
+    fn let_go(&self, mut range: Range<u64>) -> io::Result<()> {
+        while !range.is_empty() {
+            let (region, part) = self.locate(&range)?;
+            range.start += part.len() as u64;
+            // SAFETY: of a shared mapping this drops page table entries only; the bytes are the file's.
+            unsafe { region.map.unchecked_advise_range(UncheckedAdvice::DontNeed, part.start, part.len())? };
+        }
+        Ok(())
+    }
+
     /// Writes one part after the other. Callers have `&mut self`; where several threads are in here for one of them, each has
     /// a range of its own.
     fn put(&self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()> {
@@ -117,6 +130,14 @@ impl MappedSink {
     }
 }
 
+/// Has the system begin to write this to the disk, so that the disk works while the next run is copied. It says nothing about
+/// whether that works: the sync that follows does.
+pub(super) fn send_ahead(file: &File, range: Range<u64>) {
+    let (from, len) = (range.start as i64, (range.end - range.start) as i64);
+    // SAFETY: the call takes numbers only, and the descriptor is open for as long as `file` is borrowed.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), from, len, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
 impl ReadAt for MappedSink {
     fn len_bytes(&self) -> io::Result<u64> {
         self.file.len_bytes()
@@ -139,24 +160,25 @@ impl Sink for MappedSink {
         self.put(offset_bytes, parts)
     }
 
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> io::Result<()> {
         // What `copy` relies on.
         let apart = runs.is_sorted_by(|one, next| one.end_bytes() <= next.offset_bytes);
         assert!(apart && runs.first().is_none_or(|run| run.offset_bytes >= HEAD_BYTES), "runs ascend in the segments");
         let sink = &*self;
         sums.each(runs, |run| {
             run.sum();
-            sink.put(run.offset_bytes, run.parts)
+            sink.put(run.offset_bytes, run.parts)?;
+            if ahead {
+                let range = run.offset_bytes..run.end_bytes();
+                sink.let_go(range.clone())?;
+                send_ahead(sink.file.file(), range);
+            }
+            Ok(())
         })
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        // A page that is synced while it is mapped gets write-protected, one interrupt to every core of the process for
-        // each. So let go of the mappings' pages first, all in one go; what was written stays with the file.
-        for region in &self.regions {
-            // SAFETY: of a shared mapping this drops page table entries only; the bytes are the file's.
-            unsafe { region.map.unchecked_advise(UncheckedAdvice::DontNeed)? };
-        }
+        self.let_go(HEAD_BYTES..self.mapped_to_bytes())?;
         // `fdatasync` takes what was written through a shared mapping along.
         self.file.sync()
     }

@@ -40,8 +40,8 @@ pub struct StoreOptions {
     /// Threads that copy and checksum large sets of pages; 0 leaves it to the machine, 1 uses the caller's. They are made by
     /// the thread that first needs them, which must not be pinned to a core.
     pub writer_threads: usize,
-    /// Writes no faster than this, and syncs on the way, so that others keep the disk and the memory bus; none: as fast as
-    /// it goes. Commits take longer for it.
+    /// Writes no faster than this, so that others keep the disk and the memory bus; none: as fast as it goes. Commits take
+    /// longer for it.
     pub bandwidth_bytes_per_s: Option<u64>,
     /// The id of a new store; a random one if there is none.
     pub id: Option<[u8; 16]>,

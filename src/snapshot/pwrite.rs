@@ -1,6 +1,7 @@
 //! The file written by `pwritev` and read by `pread`: the form to measure the mapped one against, and its head.
 //! It must not know what the bytes mean.
 
+use super::mapped::send_ahead;
 use super::sink::{ReadAt, Run, Sink};
 use super::sums::Sums;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -76,11 +77,15 @@ impl Sink for PwriteSink {
         self.put(offset_bytes, parts)
     }
 
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> io::Result<()> {
-        let file = &*self;
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> io::Result<()> {
+        let sink = &*self;
         sums.each(runs, |run| {
             run.sum();
-            file.put(run.offset_bytes, run.parts)
+            sink.put(run.offset_bytes, run.parts)?;
+            if ahead {
+                send_ahead(&sink.file, run.offset_bytes..run.end_bytes());
+            }
+            Ok(())
         })
     }
 

@@ -313,9 +313,9 @@ impl Sink for Watched<'_> {
         self.wrote(parts.iter().map(|part| part.len() as u64).sum())
     }
 
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums) -> stdio::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> stdio::Result<()> {
         self.check()?;
-        self.sink.write_runs(runs, sums)?;
+        self.sink.write_runs(runs, sums, ahead)?;
         let bytes = runs.iter().map(Run::len_bytes).sum();
         self.copying.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.wrote(bytes)

@@ -64,11 +64,12 @@ pub trait Sink: ReadAt {
     fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()>;
 
     /// Writes runs, which ascend and do not overlap, and takes the checksum of each of their parts on the way; by the threads
-    /// of `sums`, if the sink can, each run as one call to the system.
+    /// of `sums`, if the sink can, each run as one call to the system. `ahead`: a sync will follow, so what is written may
+    /// leave for the disk at once.
     ///
     /// # Errors
     /// The system refused; any part may have been written.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: bool) -> io::Result<()> {
         runs.iter_mut().try_for_each(|run| {
             run.sum();
             self.write(run.offset_bytes, run.parts)

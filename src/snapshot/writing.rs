@@ -65,20 +65,18 @@ impl<'a> Writing<'a> {
     /// Writes pages to their blocks, and gives back the checksum of each.
     pub fn pages(&mut self, sink: &mut dyn Sink, blocks: &[u32], pages: &[&[u8]]) -> io::Result<Vec<u32>> {
         let mut sums = vec![0; pages.len()];
-        let mut runs = cut(blocks, pages, &mut sums);
+        let mut runs = cut(blocks, pages, &mut sums, self.pace.portion_bytes().min(RUN_BYTES_MAX));
         // They come in the order in which their blocks were taken, which may go round the end of the file.
         runs.sort_unstable_by_key(|run| run.offset_bytes);
         self.runs += runs.len() as u64;
+        // Left to the sync, a large set would leave for the disk only when all of it is there, and at once.
+        let ahead = self.durability == Durability::PowerLoss && pages.len() > 1;
         let mut rest = &mut runs[..];
         while !rest.is_empty() {
             let (portion, bytes) = self.portion(rest);
             let (now, later) = rest.split_at_mut(portion);
-            sink.write_runs(now, self.sums)?;
+            sink.write_runs(now, self.sums, ahead)?;
             rest = later;
-            // Left to the sync at the end it would leave for the disk all at once.
-            if self.pace.bytes_per_s.is_some() && self.durability == Durability::PowerLoss {
-                sink.sync()?;
-            }
             self.pace.keep(bytes);
         }
         Ok(sums)
@@ -102,7 +100,7 @@ impl<'a> Writing<'a> {
         let mut pieces: Vec<(u32, &[u8])> = blocks.iter().map(|(block, bytes)| (*block, &bytes[..])).collect();
         pieces.sort_unstable_by_key(|(block, _)| *block);
         let (blocks, parts): (Vec<u32>, Vec<&[u8]>) = pieces.into_iter().unzip();
-        for (range, offset_bytes, bytes) in neighbours(&blocks, &parts) {
+        for (range, offset_bytes, bytes) in neighbours(&blocks, &parts, RUN_BYTES_MAX) {
             sink.write(offset_bytes, &parts[range])?;
             self.runs += 1;
             self.pace.keep(bytes);
@@ -112,26 +110,26 @@ impl<'a> Writing<'a> {
 }
 
 /// The runs that the pieces make, in their order.
-fn cut<'a>(blocks: &[u32], parts: &'a [&'a [u8]], sums: &'a mut [u32]) -> Vec<Run<'a>> {
+fn cut<'a>(blocks: &[u32], parts: &'a [&'a [u8]], sums: &'a mut [u32], bytes_max: u64) -> Vec<Run<'a>> {
     let mut rest = sums;
     let run = |(range, offset_bytes, _): Neighbours| {
         let (sums, later) = std::mem::take(&mut rest).split_at_mut(range.len());
         rest = later;
         Run { offset_bytes, parts: &parts[range], sums }
     };
-    neighbours(blocks, parts).map(run).collect()
+    neighbours(blocks, parts, bytes_max).map(run).collect()
 }
 
 type Neighbours = (std::ops::Range<usize>, u64, u64);
 
-/// Stretches of pieces each of which begins where the one before ends: which, where, and their bytes.
-fn neighbours<'a>(blocks: &'a [u32], parts: &'a [&'a [u8]]) -> impl Iterator<Item = Neighbours> + 'a {
+/// Stretches of pieces each of which begins where the one before ends, cut at so many bytes: which, where, and their bytes.
+fn neighbours<'a>(blocks: &'a [u32], parts: &'a [&'a [u8]], bytes_max: u64) -> impl Iterator<Item = Neighbours> + 'a {
     let mut next = 0;
     std::iter::from_fn(move || {
         let first = next;
         let offset_bytes = offset_of(*blocks.get(first)?);
         let mut bytes = 0;
-        while next < blocks.len() && offset_of(blocks[next]) == offset_bytes + bytes && bytes < RUN_BYTES_MAX {
+        while next < blocks.len() && offset_of(blocks[next]) == offset_bytes + bytes && bytes < bytes_max {
             bytes += parts[next].len() as u64;
             next += 1;
         }

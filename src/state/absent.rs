@@ -23,10 +23,7 @@ impl Buckets {
 }
 
 /// The buckets of a part, by the tags of its pages.
-pub(super) fn buckets_of(
-    source: &Arc<dyn PageSource>,
-    range: &HashRange,
-) -> Result<Vec<(PageId, Region)>, StateError> {
+pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<Vec<(PageId, Region)>, StateError> {
     let mut buckets = Vec::new();
     for (id, tag) in source.pages() {
         let head = Head::of_tag(tag);

@@ -3,8 +3,8 @@
 use super::buckets::{Buckets, Layout, Place};
 use super::chain::{Chain, Source};
 use super::directory::Directory;
-use super::outdated::Scattered;
 use super::head::{BUCKET, Head};
+use super::outdated::Scattered;
 use super::room::Region;
 use super::root::Root;
 use super::scan::{whole_key, whole_value};

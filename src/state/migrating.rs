@@ -256,7 +256,8 @@ impl<K: Record, V: Record> Migrating<K, V> {
         }
         // So far that no bucket, here or there, ends or begins in between.
         let last = self.outdated.iter().map(|part| part.reach(from)).min().unwrap_or(u64::MAX);
-        let next = self.table.scan(from, |hash, key, value| if hash <= last { each(hash, key, value) } else { Ok(()) })?;
+        let next =
+            self.table.scan(from, |hash, key, value| if hash <= last { each(hash, key, value) } else { Ok(()) })?;
         let last = next.map_or(last, |next| last.min(next - 1));
         for part in &self.outdated {
             part.each_of(from, |hash, mut key, mut value| {

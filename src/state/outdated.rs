@@ -279,10 +279,8 @@ impl Scattered {
         let mut map = BTreeMap::new();
         for &(first, region) in buckets {
             let HashRange { start, end_inclusive } = region.hashes();
-            let hashes = HashRange {
-                start: start.max(range.start),
-                end_inclusive: end_inclusive.min(range.end_inclusive),
-            };
+            let hashes =
+                HashRange { start: start.max(range.start), end_inclusive: end_inclusive.min(range.end_inclusive) };
             if map.insert(hashes.start, Bucket { first, hashes }).is_some() {
                 return Err(twice(first));
             }

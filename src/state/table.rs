@@ -333,6 +333,11 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
+        if K::WIDTH.is_some() && Self::KEY_BYTES <= SMALL_KEY_BYTES {
+            let mut bytes = [0; SMALL_KEY_BYTES];
+            key.store(&mut bytes[..Self::KEY_BYTES]);
+            return self.buckets.locate(hash, &bytes[..Self::KEY_BYTES]);
+        }
         let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
         key.encode(&mut bytes);
         self.buckets.locate(hash, &bytes)

@@ -45,10 +45,11 @@ pub fn allowed(then: &Type, now: &Type) -> bool {
 fn fields_allowed(old: &[Field], new: &[Field]) -> bool {
     let stays = new.iter().any(|new| old.iter().any(|old| old.name == new.name));
     let any_stays = stays || old.is_empty() || new.is_empty();
-    any_stays && new.iter().all(|new| match old.iter().find(|old| old.name == new.name) {
-        Some(old) => allowed(&old.ty, &new.ty),
-        None => zero(&new.ty).is_some(),
-    })
+    any_stays
+        && new.iter().all(|new| match old.iter().find(|old| old.name == new.name) {
+            Some(old) => allowed(&old.ty, &new.ty),
+            None => zero(&new.ty).is_some(),
+        })
 }
 
 fn zero(ty: &Type) -> Option<Datum<'_>> {

@@ -34,10 +34,8 @@ pub fn choice(name: &str, variants: &[(&str, &[(&str, Type)])]) -> Type {
     let width = |parts: &[(&str, Type)]| parts.iter().try_fold(0, |sum, (_, ty)| Some(sum + ty.width()?));
     let widths: Option<Vec<usize>> = variants.iter().map(|(_, parts)| width(parts)).collect();
     let body_bytes = widths.map(|widths| widths.into_iter().max().unwrap_or(0) as u32);
-    let variant = |(name, parts): &(&str, &[(&str, Type)])| Variant {
-        name: (*name).to_owned(),
-        fields: fields_from(2, parts),
-    };
+    let variant =
+        |(name, parts): &(&str, &[(&str, Type)])| Variant { name: (*name).to_owned(), fields: fields_from(2, parts) };
     Type::Enum { name: name.to_owned(), variants: variants.iter().map(variant).collect(), body_bytes }
 }
 

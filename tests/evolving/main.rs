@@ -259,7 +259,8 @@ fn what_cannot_be_migrated_is_refused_with_both_schemas_and_the_reason() {
     assert!(matches!(&error, Error::Restore(RestoreError::Schema { state, .. }) if state == "table"), "{error}");
     assert_eq!(error.exit_code(), 4);
     let said = error.to_string();
-    let parts = ["(u64, Sum { count: u16, seen: u8 })", "count: u64, last: [u32; 2]", "value `count`: u64 cannot become u16"];
+    let parts =
+        ["(u64, Sum { count: u16, seen: u8 })", "count: u64, last: [u32; 2]", "value `count`: u64 cannot become u16"];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!(disk.image(), image, "a refusal changes nothing");
     // A key cannot change, however much wider it gets.

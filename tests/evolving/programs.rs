@@ -63,11 +63,11 @@ macro_rules! version {
 version!(First: { key: u32 = |index| (index % KEYS) as u32, side: bool = |index| index % 2 == 0 }
     { count: u16 = 0, seen: u8 = 0 } |sum| { sum.seen = sum.count as u8; });
 version!(Second: { note: String = |index| format!("order {index}"), key: u64 = |index| index % KEYS }
-    { seen: u32 = 0, note: String = String::new(), count: u32 = 0 } |sum| {
-        assert!(sum.seen == 0 || sum.seen == sum.count - 1, "what was kept has come along");
-        sum.seen = sum.count;
-        if sum.count % 3 == 0 { sum.note.push_str("a third"); }
-    });
+{ seen: u32 = 0, note: String = String::new(), count: u32 = 0 } |sum| {
+    assert!(sum.seen == 0 || sum.seen == sum.count - 1, "what was kept has come along");
+    sum.seen = sum.count;
+    if sum.count % 3 == 0 { sum.note.push_str("a third"); }
+});
 version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_| None, symbol: Text<4> = |_| Text::EMPTY }
     { note: Option<String> = None, count: u64 = 0, last: [u32; 2] = [0; 2] } |sum| { sum.last[1] += 1; });
 version!(Fourth "counts": { key: u64 = |index| index % KEYS } { count: u64 = 0 } |sum| {});
@@ -107,12 +107,7 @@ pub fn start<V: Version>(disk: &SimDisk, out: &Memory<(u64, u64)>, way: Way) -> 
 }
 
 /// The version of this number.
-pub fn start_version(
-    version: u64,
-    disk: &SimDisk,
-    out: &Memory<(u64, u64)>,
-    way: Way,
-) -> Result<Local, Error> {
+pub fn start_version(version: u64, disk: &SimDisk, out: &Memory<(u64, u64)>, way: Way) -> Result<Local, Error> {
     match version {
         0 => start::<First>(disk, out, way),
         1 => start::<Second>(disk, out, way),

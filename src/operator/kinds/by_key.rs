@@ -64,11 +64,14 @@ impl<V: Record> Stored<V> for V {
     }
 }
 
-/// A value and when it was written. The time comes first: it is looked at without decoding the rest.
-#[derive(Record)]
-struct Timed<V> {
-    written_ns: u64,
-    value: V,
+/// What a state with a time-to-live has in place of a value.
+// The time comes first: it is looked at without decoding the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Timed<V> {
+    /// When it was written, by the job's clock: nanoseconds since 1970.
+    pub written_ns: u64,
+    /// The value.
+    pub value: V,
 }
 
 impl<V: Record> Stored<V> for Timed<V> {

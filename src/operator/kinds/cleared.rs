@@ -13,10 +13,12 @@ const REMOVED_PER_NEW: u64 = 2;
 /// Pages that are looked at in search of some that wait.
 const PAGES_MAX: u32 = 8;
 
-/// Elements of a collection that are still there: from the first, so many.
-#[derive(Clone, Copy, Record)]
-pub(super) struct Span {
+/// Elements of a list or a map that was cleared, as far as they are still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Span {
+    /// The number of the first.
     pub first: u64,
+    /// How many there are.
     pub len: u64,
 }
 

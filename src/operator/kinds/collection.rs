@@ -11,11 +11,14 @@ use crate::record::Record;
 use crate::snapshot::Entry;
 use crate::state::GROUP_MASK;
 
-/// What lies by key: which elements belong to it. Those of a map are numbered from 0.
-#[derive(Clone, Copy, Record)]
-pub(super) struct Head {
+/// What of a list or a map lies by key: which elements belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Head {
+    /// What its elements name it by.
     pub id: u64,
+    /// The number of its first element: of a list; in a map it is 0.
     pub first: u64,
+    /// How many there are.
     pub len: u64,
 }
 
@@ -56,7 +59,8 @@ impl Collection {
         if let Some(over) = self.head.over()? {
             self.let_go(over)?;
         }
-        Ok(self.head.get()?.copied())
+        // None is kept of an empty one; but a snapshot may have been made to hurt.
+        Ok(self.head.get()?.copied().filter(|head| head.len > 0))
     }
 
     /// The same, or one of a new, empty collection: it is none before it is set.

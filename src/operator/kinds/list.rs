@@ -19,11 +19,13 @@ pub struct List<T> {
     items: Elements<Item, T>,
 }
 
-/// Names an item: the list, and a number that rises by one with each item pushed.
-#[derive(Record)]
-struct Item {
-    list: u64,
-    number: u64,
+/// Names an item of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Record)]
+pub struct Item {
+    /// The id of the list.
+    pub list: u64,
+    /// One more for each item pushed: the first one's is in the list's [`Head`].
+    pub number: u64,
 }
 
 impl Head {
@@ -62,7 +64,7 @@ impl<T: Record> List<T> {
     pub fn push(&mut self, item: T) -> Result<(), StateError> {
         let head = self.list.head_or_new()?;
         self.items.insert(&head.item(head.len), item)?;
-        self.list.set(Head { len: head.len + 1, ..head });
+        self.list.set(Head { len: head.len.saturating_add(1), ..head });
         self.list.cleared.has_come();
         Ok(())
     }

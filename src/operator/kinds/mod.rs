@@ -31,6 +31,15 @@ pub use list::{List, ListIter};
 pub use map::{Map, MapIter};
 pub use value::Value;
 
+/// How states lie in tables, for those who look into a view or a snapshot: see [the guide](crate::docs::guide::state#looking-in).
+pub mod stored {
+    pub use super::by_key::Timed;
+    pub use super::cleared::Span;
+    pub use super::collection::Head;
+    pub use super::list::Item;
+    pub use super::map::{Entry, Key, Slot};
+}
+
 use super::kept::Typed;
 use super::operating::Open;
 use super::viewing::Viewing;

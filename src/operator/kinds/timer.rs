@@ -8,12 +8,12 @@
 //!    anyway, all that is over is removed. Another is left as it is, and makes no checkpoint larger, until half of its
 //!    entries are over.
 //! 4. So at most half of a page is over that nothing else has changed for a whole round; and in a round not more entries
-//!    are added than a quarter of those that there are. Memory levels off.
+//!    are added than an eighth of those that there are. Memory levels off.
 
 use super::super::operating::Open;
 
 /// Entries looked at for each record.
-const LOOKS_PER_RECORD: i64 = 4;
+const LOOKS_PER_RECORD: i64 = 8;
 
 pub(super) struct Timer {
     ttl_ns: u64,
@@ -63,7 +63,7 @@ impl Timer {
 
     pub fn has_looked(&mut self, entries: u64) {
         // Also an empty bucket costs something.
-        self.credit -= entries.max(16) as i64;
+        self.credit -= entries.max(8) as i64;
     }
 
     /// All has been looked at: what is left of the credit is not saved up.

@@ -18,43 +18,26 @@ pub(super) enum Step {
     /// These bytes come.
     Put(Vec<u8>),
     /// An integer gets more bytes.
-    Widen {
-        from: usize,
-        to: usize,
-        signed: bool,
-    },
+    Widen { from: usize, to: usize, signed: bool },
     /// An `f32` becomes an `f64`.
     Double,
     /// An inline text gets another limit; none: it becomes a `String`.
-    Text {
-        then: Type,
-        now: Option<usize>,
-    },
+    Text { then: Type, now: Option<usize> },
     /// A value becomes `Some`.
     Wrap(Box<Step>),
     /// `none` are the bytes behind the tag of a `None`, before and after.
-    Option {
-        item: Box<Step>,
-        none: (usize, usize),
-    },
+    Option { item: Box<Step>, none: (usize, usize) },
     List {
         item: Box<Step>,
         /// Items have no bytes before or after: nothing else bounds their number.
         weightless: bool,
     },
     /// `counted`: it becomes a list.
-    Array {
-        count: u32,
-        item: Box<Step>,
-        counted: bool,
-    },
+    Array { count: u32, item: Box<Step>, counted: bool },
     /// One after the other.
     Row(Vec<Step>),
     /// Fields in another order.
-    Moved {
-        then: Vec<Type>,
-        moves: Vec<Move>,
-    },
+    Moved { then: Vec<Type>, moves: Vec<Move> },
     Enum {
         /// By old index.
         variants: Vec<Variant>,

@@ -127,7 +127,6 @@ impl Sink for SimFile {
         disk.end(incident)
     }
 
-    /// One after the other, whatever threads there are: calls are counted.
     fn sync(&mut self) -> io::Result<()> {
         let takes = self.disk.disk().sync_takes;
         std::thread::sleep(takes);

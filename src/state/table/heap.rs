@@ -18,14 +18,14 @@ const STEP: usize = 64;
 
 impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.
-    pub(super) fn prefetch_heap(&self, mut hashes: impl ExactSizeIterator<Item = u64>) {
+    pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
         if self.bytes() <= PREFETCH_ABOVE_BYTES {
             return;
         }
         let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);
         let are_headers_far = pages.live() > HEADERS_ABOVE;
         let mut step: [(u64, usize, &[u8]); STEP] = [(0, 0, &[]); STEP];
-        while hashes.len() > 0 {
+        loop {
             let mut len = 0;
             for (place, hash) in step.iter_mut().zip(hashes.by_ref()) {
                 // A page that cannot be read is met again, and told of, by the update.
@@ -47,6 +47,9 @@ impl<K: Record, V: Record> Table<K, V> {
                     fetch_ahead(page, entry);
                     fetch_ahead(page, entry + 32);
                 }
+            }
+            if len < STEP {
+                return;
             }
         }
     }

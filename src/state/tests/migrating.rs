@@ -4,9 +4,7 @@
 use super::model::{Make, Stored};
 use crate::page::{FrozenPages, PageId, Pages, Pool};
 use crate::record::{Evolution, Record, Schema, from_bytes, to_bytes};
-use crate::state::{
-    HashRange, Hasher, Migrating, OldPart, Part, PartPages, StateError, Window, range_of, task_of,
-};
+use crate::state::{HashRange, Hasher, Migrating, OldPart, Part, PartPages, StateError, Window, range_of, task_of};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,9 +80,8 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
         match by % 5 {
             0 => table.update(hash, &key, || V::make(by), change).unwrap(),
             1 => {
-                let modified = table.modify::<_, StateError>(hash, &key, |value| {
-                    Ok(change(value.get_or_insert_with(|| V::make(by))))
-                });
+                let modified = table
+                    .modify::<_, StateError>(hash, &key, |value| Ok(change(value.get_or_insert_with(|| V::make(by)))));
                 modified.unwrap()
             }
             2 => {
@@ -544,8 +541,7 @@ fn what_cannot_be_migrated_or_belongs_elsewhere_is_an_error_and_nothing_has_chan
         table.insert(hash, &key, First { n: 7, flag: true }).unwrap();
     }
     let (root, frozen) = table.table().freeze();
-    let pages: BTreeMap<PageId, Vec<u8>> =
-        frozen.changed.iter().map(|(id, page)| (*id, page.to_vec())).collect();
+    let pages: BTreeMap<PageId, Vec<u8>> = frozen.changed.iter().map(|(id, page)| (*id, page.to_vec())).collect();
     // A flag that is neither true nor false, in the last entry of a page.
     let (&id, page) = pages.iter().next().unwrap();
     let at = page.windows(5).rposition(|bytes| bytes == [7, 0, 0, 0, 1]).unwrap();

@@ -41,31 +41,13 @@ fn an_operation_touches_as_many_pages_in_a_long_collection_as_in_a_short_one() {
         let mut of = |f: fn(&mut Kinds)| dirtied(&mut world, key, f);
         // A head, and the element.
         assert_eq!(of(|state| state.list.push(7).unwrap()), 2, "{key}");
-        assert_eq!(
-            of(|state| {
-                let _ = state.list.pop_front().unwrap();
-            }),
-            2,
-            "{key}"
-        );
-        assert_eq!(
-            of(|state| {
-                let _ = state.list.pop_back().unwrap();
-            }),
-            2,
-            "{key}"
-        );
-        assert_eq!(
-            of(|state| {
-                let _ = state.list.set(3, 9).unwrap();
-            }),
-            1,
-            "{key}"
-        );
+        assert_eq!(of(|state| _ = state.list.pop_front().unwrap()), 2, "{key}");
+        assert_eq!(of(|state| _ = state.list.pop_back().unwrap()), 2, "{key}");
+        assert_eq!(of(|state| _ = state.list.set(3, 9).unwrap()), 1, "{key}");
         // The entry and its slot; when one goes, the last one moves to its slot: at most three entries and slots in all.
-        assert_eq!(of(|state| drop(state.map.insert(1 << 40, 1).unwrap())), 3, "{key}");
-        assert_eq!(of(|state| drop(state.map.update(5, || 0, |value| *value += 1).unwrap())), 1, "{key}");
-        assert!(of(|state| drop(state.map.remove(&5).unwrap())) <= 5, "{key}");
+        assert_eq!(of(|state| _ = state.map.insert(1 << 40, 1).unwrap()), 3, "{key}");
+        assert_eq!(of(|state| _ = state.map.update(5, || 0, |value| *value += 1).unwrap()), 1, "{key}");
+        assert!(of(|state| _ = state.map.remove(&5).unwrap()) <= 5, "{key}");
         let look = |state: &mut Kinds| {
             assert!(state.list.get(5).unwrap().is_some() && state.map.contains(&6).unwrap());
             assert_eq!(state.list.iter().unwrap().take(9).map(Result::unwrap).collect::<Vec<_>>()[1..2], [2]);
@@ -79,6 +61,8 @@ fn an_operation_touches_as_many_pages_in_a_long_collection_as_in_a_short_one() {
             state.map.clear().unwrap();
         });
         assert!(pages <= 7, "{key}: {pages}");
+        // Until nothing waits any more that later records would pay for.
+        world.batch("other", if key == "short" { 100 } else { 0 }, |_| Ok(())).unwrap();
     }
 }
 

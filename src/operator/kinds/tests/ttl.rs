@@ -59,10 +59,10 @@ fn what_was_written_is_gone_at_its_time_and_not_before() {
     // What comes now is new, and of the old nothing comes back.
     world.with("a", |state| {
         state.list.push(8).unwrap();
-        assert_eq!(state.map.insert(3, "new".to_owned()).unwrap(), None);
+        assert_eq!(state.map.insert(0, "new".to_owned()).unwrap(), None);
     });
     assert_eq!(world.with("a", seen).1, 1);
-    assert_eq!(world.with("a", |state| state.map.remove(&3).unwrap()), Some("new".to_owned()));
+    assert_eq!(world.with("a", |state| state.map.remove(&0).unwrap()), Some("new".to_owned()));
     // All that was met has been removed, elements included, but for what waits to be.
     world.batch("b", 100, |_| Ok(())).unwrap();
     let states = ["value", "list", "map", "list/items", "map/entries", "map/order", "list/cleared", "map/cleared"];
@@ -125,28 +125,32 @@ fn what_nobody_meets_is_removed_as_records_come() {
 #[test]
 fn memory_levels_off() {
     let mut world = World::<Kinds>::new(4096, 1);
-    let (mut most, mut live) = (0, 0);
+    // 3000 live at any time; the most pages in each third of the run.
+    let (mut most, mut live) = ([0; 3], 0);
     for number in 0..60_000u64 {
         world.set_clock(number * MS / 300);
         world.with(&number.to_string(), |state| state.value.set("v".repeat(number as usize % 300)));
         if number % 500 == 0 {
             world.commit();
         }
-        if number > 10_000 {
-            most = most.max(world.pool.in_use());
-        } else {
-            live = live.max(if number < 3000 { world.pool.in_use() } else { 0 });
+        let third = &mut most[number as usize / 20_000];
+        *third = world.pool.in_use().max(*third);
+        if number == 3000 {
+            live = world.pool.in_use();
         }
     }
-    // 3000 live at any time.
-    assert!(most <= 3 * live, "{most} pages, {live} when there was nothing to remove yet");
+    let [_, middle, last] = most;
+    assert!(
+        last <= middle * 11 / 10 && last <= 3 * live,
+        "{most:?} pages, {live} when there was nothing to remove yet"
+    );
 }
 
 /// What is over in pages that nothing else has changed makes no checkpoint larger, until it is half of a page.
 #[test]
 fn removal_leaves_clean_pages_alone() {
     let mut world = World::<Kinds>::new(4096, 1);
-    for number in 0..2000u64 {
+    for number in (0..2000u64).step_by(4).chain((0..2000).filter(|number| number % 4 > 0)) {
         world.set_clock(if number % 4 == 0 { 0 } else { 5 * MS });
         world.with(&number.to_string(), |state| state.value.set("value".to_owned()));
     }
@@ -154,7 +158,7 @@ fn removal_leaves_clean_pages_alone() {
     world.commit();
     // A quarter is over.
     world.set_clock(12 * MS);
-    world.batch("b", 4000, |state| Ok(drop(state.kept.get()?))).unwrap();
+    world.batch("b", 4000, |state| Ok(state.kept.get().map(|_| ())?)).unwrap();
     let entries = world.freeze();
     assert_eq!(World::<Kinds>::pages(&entries), 0);
     world.settle(false);
