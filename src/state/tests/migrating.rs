@@ -37,9 +37,9 @@ mod versions {
 }
 use versions::{First, Fourth, Second, Third};
 
-/// What a store holds of one task: by name, schema, root and pages.
-type Kept = BTreeMap<String, (Schema, Vec<u8>, BTreeMap<PageId, Vec<u8>>)>;
-type Frozen = Vec<(String, Schema, Vec<u8>, FrozenPages)>;
+/// What a store holds of one task: by name, schemas, root and pages.
+type Kept = BTreeMap<String, (Vec<Schema>, Vec<u8>, BTreeMap<PageId, Vec<u8>>)>;
+type Frozen = Vec<(String, Vec<Schema>, Vec<u8>, FrozenPages)>;
 
 /// The tables of an operator, whatever their values are; these go in and out encoded.
 trait Tables {
@@ -172,11 +172,11 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
     fn freeze(&mut self) -> Vec<Frozen> {
         let frozen = |table: &mut Migrating<K, V>| {
             let (root, pages) = table.table().freeze();
-            let mut frozen = vec![("table".to_owned(), <(K, V)>::schema(), root, pages)];
+            let mut frozen = vec![("table".to_owned(), vec![<(K, V)>::schema()], root, pages)];
             for part in table.outdated() {
                 let (root, pages) = part.freeze();
                 assert!(pages.full || pages.changed.is_empty(), "what is outdated is not written again");
-                frozen.push((part.name().to_owned(), part.schema().clone(), root, pages));
+                frozen.push((part.name().to_owned(), part.schemas().to_vec(), root, pages));
             }
             frozen
         };
@@ -210,19 +210,24 @@ fn open<K: Make, V: Make>(opening: Opening<'_>) -> Box<dyn Tables> {
     let table = |task: u32| {
         let (mut parts, mut old) = (Vec::new(), Vec::new());
         let ours = stored.iter().enumerate().filter(|(at, _)| !is_same || *at == task as usize);
-        for (name, (schema, root, pages)) in ours.flat_map(|(_, kept)| kept) {
+        for (name, (schemas, root, pages)) in ours.flat_map(|(_, kept)| kept) {
             let here = || pages.iter().map(|(&id, page)| (id, page.as_slice())).collect();
             let pages = if is_same && absent {
                 PartPages::Absent(Arc::new(Stored::new(pages)))
             } else {
                 PartPages::Here(here())
             };
-            let (part, evolution) = (Part { root, pages }, evolution(schema, &now));
+            let part = Part { root, pages };
+            let mut schemas = schemas.clone();
+            schemas.push(now.clone());
+            let steps = schemas.windows(2).map(|pair| evolution(&pair[0], &pair[1]));
+            let evolution = steps.reduce(Evolution::then).unwrap();
+            schemas.dedup();
             if name == "table" && evolution.is_identity() {
                 parts.push(part);
             } else {
                 let name = if name == "table" { fresh } else { name }.to_owned();
-                old.push(OldPart { name, schema: schema.clone(), evolution, part });
+                old.push(OldPart { name, schemas, evolution, part });
             }
         }
         Migrating::<K, V>::restore(pool, hasher, range_of(task, tasks), &parts, old).unwrap()
@@ -350,7 +355,7 @@ impl World {
         let mut stored = Vec::new();
         for (task, parts) in frozen.iter().enumerate() {
             let mut kept = Kept::new();
-            for (name, schema, root, frozen) in parts {
+            for (name, schemas, root, frozen) in parts {
                 let mut pages = BTreeMap::new();
                 if !frozen.full {
                     let before = &self.durable.as_ref().expect("not full, so something is durable").0[task];
@@ -359,7 +364,7 @@ impl World {
                     frozen.freed.iter().for_each(|id| drop(pages.remove(id)));
                 }
                 pages.extend(frozen.changed.iter().map(|(id, page)| (*id, page.to_vec())));
-                kept.insert(name.clone(), (schema.clone(), root.clone(), pages));
+                kept.insert(name.clone(), (schemas.clone(), root.clone(), pages));
             }
             stored.push(kept);
         }
@@ -478,7 +483,7 @@ fn old(
     let schema = <(u64, First)>::schema();
     let evolution = evolution(&schema, &<(u64, Second)>::schema());
     let part = Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) };
-    Migrating::restore(pool, hasher, range, &[], vec![OldPart { name: "old".into(), schema, evolution, part }])
+    Migrating::restore(pool, hasher, range, &[], vec![OldPart { name: "old".into(), schemas: vec![schema], evolution, part }])
 }
 
 fn check_all(table: &mut Migrating<u64, Second>, keys: u64) {
@@ -501,7 +506,7 @@ fn check_all(table: &mut Migrating<u64, Second>, keys: u64) {
 
 #[test]
 fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
-    let pool = Pool::new(512, 400 * 512);
+    let pool = Pool::new(512, 800 * 512);
     let mut table = outdated(&pool, 1000);
     check_all(&mut table, 1000);
     let mut failed = 0;
@@ -509,7 +514,7 @@ fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
         // All pages are taken but some few.
         let mut others = Pages::new(&pool);
         while others.allocate().is_ok() {}
-        for id in 0..(step % 6).min(others.count()) {
+        for id in 0..(step % 30).min(others.count()) {
             others.free(id);
         }
         match table.hydrate(1) {
