@@ -483,7 +483,13 @@ fn old(
     let schema = <(u64, First)>::schema();
     let evolution = evolution(&schema, &<(u64, Second)>::schema());
     let part = Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) };
-    Migrating::restore(pool, hasher, range, &[], vec![OldPart { name: "old".into(), schemas: vec![schema], evolution, part }])
+    Migrating::restore(
+        pool,
+        hasher,
+        range,
+        &[],
+        vec![OldPart { name: "old".into(), schemas: vec![schema], evolution, part }],
+    )
 }
 
 fn check_all(table: &mut Migrating<u64, Second>, keys: u64) {
