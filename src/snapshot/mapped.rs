@@ -166,8 +166,7 @@ impl Sink for MappedSink {
         assert!(apart && runs.first().is_none_or(|run| run.offset_bytes >= HEAD_BYTES), "runs ascend in the segments");
         let sink = &*self;
         sums.each(runs, |run| {
-            run.sum();
-            sink.put(run.offset_bytes, run.parts)?;
+            run.sum_and(|at, parts| sink.put(at, parts))?;
             if ahead {
                 let range = run.offset_bytes..run.end_bytes();
                 sink.let_go(range.clone())?;

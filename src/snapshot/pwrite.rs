@@ -80,8 +80,7 @@ impl Sink for PwriteSink {
     fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> io::Result<()> {
         let sink = &*self;
         sums.each(runs, |run| {
-            run.sum();
-            sink.put(run.offset_bytes, run.parts)?;
+            run.sum_and(|at, parts| sink.put(at, parts))?;
             if ahead {
                 send_ahead(&sink.file, run.offset_bytes..run.end_bytes());
             }

@@ -191,7 +191,7 @@ impl Search {
 /// lowest bit may look so too, and the key will tell.
 #[inline(always)]
 fn hits(word: u64, hash: u64) -> u64 {
-    let differ = word ^ u64::from(tag(hash)) * ONES;
+    let differ = word ^ (u64::from(tag(hash)) * ONES);
     differ.wrapping_sub(ONES) & !differ & HIGHS
 }
 

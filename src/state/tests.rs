@@ -3,6 +3,7 @@
 mod edges;
 mod elements;
 mod hostile;
+mod migrating;
 mod model;
 mod modify;
 mod rows;
