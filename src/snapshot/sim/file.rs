@@ -1,7 +1,7 @@
 //! One file of the simulated disk. It must not know what becomes of its name.
 
 use super::{Incident, SimDisk};
-use crate::snapshot::sink::{ReadAt, Run, Sink};
+use crate::snapshot::sink::{Ahead, ReadAt, Run, Sink};
 use crate::snapshot::sums::Sums;
 use std::io;
 use std::ops::Range;
@@ -129,7 +129,7 @@ impl Sink for SimFile {
     }
 
     /// One after the other, whatever threads there are: calls are counted.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums, _: bool) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums, _: Ahead) -> io::Result<()> {
         // Each in one call, so that its failure leaves any part of it.
         let mut write = |run: &mut Run<'_>| {
             self.write(run.offset_bytes, run.parts)?;
