@@ -54,7 +54,7 @@ impl Operator for Count {
     type Key = u64;
     type In = u64;
     type Out = (u64, u64);
-    type State = u64;
+    type State = Value<u64>;
 
     fn on_record<E: Emit<(u64, u64)>>(
         &self,
@@ -63,7 +63,7 @@ impl Operator for Count {
         value: &mut Value<u64>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        let count = value.get_or_insert_with(|| 0);
+        let count = value.get_or_insert_with(|| 0)?;
         *count += 1;
         out.emit((*key, *count))
     }

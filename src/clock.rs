@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A monotonic clock.
 #[derive(Clone, Debug)]
@@ -26,6 +26,18 @@ impl Clock {
         match self {
             Self::System(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
             Self::Manual(now_ns) => now_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A time that means the same to another process: nanoseconds since 1970, which the system may set back; or what a test has
+    /// set.
+    pub(crate) fn time_ns(&self) -> u64 {
+        match self {
+            Self::System(_) => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH);
+                since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+            }
+            Self::Manual(_) => self.now_ns(),
         }
     }
 }

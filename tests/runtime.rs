@@ -6,6 +6,8 @@ mod edges;
 mod process;
 #[path = "runtime/restore.rs"]
 mod restore;
+#[path = "runtime/states.rs"]
+mod states;
 #[path = "runtime/trickle.rs"]
 mod trickle;
 

@@ -6,7 +6,8 @@ use snapring::error::{StateError, StoreError};
 use snapring::page::Pool;
 use snapring::snapshot::sim::SimDisk;
 use snapring::snapshot::{
-    Checkpoint, Entry, Generations, Hold, Home, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store, StoreOptions,
+    Checkpoint, Entry, Generations, Hold, Home, Pinned, ReadAt, Restored, STORE_FILE, Sink, SinkKind, Store,
+    StoreOptions,
 };
 use snapring::state::{Hasher, Part, PartPages, Table, range_of};
 use std::collections::BTreeMap;
@@ -93,11 +94,20 @@ impl Generations for Watched {
     fn open(&self, generation: u32) -> io::Result<Box<dyn ReadAt>> {
         Ok(Box::new(File { file: self.disk.open(generation)?, watched: self.clone() }))
     }
+    fn pin(&self, epoch: u64) -> Pinned {
+        self.disk.pin(epoch)
+    }
 }
 
 impl Home for Watched {
     fn hold(&self) -> Hold {
         self.disk.hold()
+    }
+    fn claim(&mut self, epoch: u64) -> bool {
+        self.disk.claim(epoch)
+    }
+    fn let_go(&mut self) {
+        self.disk.let_go();
     }
     fn open_to_write(&mut self, generation: u32, len_bytes: u64) -> io::Result<Box<dyn Sink>> {
         Ok(Box::new(File { file: self.disk.open_to_write(generation, len_bytes)?, watched: self.clone() }))

@@ -171,6 +171,7 @@ impl Build<'_> {
             tasks: self.tasks,
             pool: self.start.pool.clone(),
             hasher: self.start.hasher,
+            clock: self.start.meter.meter.clock().clone(),
             epoch: self.start.epoch,
         }
     }

@@ -8,8 +8,7 @@ use super::build::Build;
 use crate::error::{BuildError, Error};
 use crate::graph::{Edge, Graph, Keeps, Operator, Route};
 use crate::handle::Outside;
-use crate::operator::{Committer, Lane, Pipe, Place, SplitState};
-use crate::record::Schema;
+use crate::operator::{Committer, Lane, Pipe, Place, SplitState, Tables};
 use crate::runtime::Body;
 use std::any::Any;
 use std::panic::Location;
@@ -60,8 +59,8 @@ pub(super) struct Drawing {
     lanes: Vec<Box<dyn Any + Send>>,
     pub(super) sources: Vec<SourceDrawn>,
     pub(super) sinks: Vec<SinkDrawn>,
-    /// Operators with a table, and what is in it.
-    pub(super) tables: Vec<(Arc<str>, Schema)>,
+    /// Operators with tables, and what is in them.
+    pub(super) tables: Vec<(Arc<str>, Tables)>,
     /// What the handles see of the job.
     pub(super) outside: Arc<Outside>,
     /// What was noticed while drawing; reported when the dataflow starts.

@@ -6,7 +6,8 @@ use super::stream::Stream;
 use crate::error::Error;
 use crate::graph::Keeps;
 use crate::operator::{
-    Closure, Counting, Fold, FromInitial, KeyOf, Operate, Operating, Operator, Out, Process, Reducing, Step,
+    Closure, Counting, Fold, FromInitial, Keep, KeyOf, KeyedState, Operate, Operating, Operator, Out, Process,
+    Reducing, Step, TABLE, Tables,
 };
 use crate::record::Record;
 use std::fmt;
@@ -84,7 +85,8 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         O: Operator<Key = B::Key, In = T>,
     {
         let operator = Arc::new(operator);
-        self.with_state::<_, O::State>(name, "process", move |build, key, name| {
+        let tables = <O::State as KeyedState>::Kept::<O::Key>::tables();
+        self.with_state(name, "process", tables, move |build, key, name| {
             Process::open(build.open(name), key.clone(), operator.clone(), build.restored(name))
         })
     }
@@ -102,22 +104,24 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         S::Value: Clone,
         B::Key: Clone,
     {
-        self.with_state::<_, S::Value>(name, kind, move |build, key, name| {
+        let mut tables = Tables::default();
+        tables.add::<B::Key, S::Value>(TABLE.to_owned());
+        self.with_state(name, kind, tables, move |build, key, name| {
             Fold::open(build.open(name), key.clone(), step(), at_end, build.restored(name))
         })
     }
 
-    /// Draws an operator that keeps a `V` per key; `open` makes that of a task.
+    /// Draws an operator that keeps these tables; `open` makes that of a task.
     #[track_caller]
-    fn with_state<O, V>(
+    fn with_state<O>(
         self,
         name: &str,
         kind: &'static str,
+        tables: Tables,
         open: impl Fn(&Build<'_>, &Closure<B>, &Arc<str>) -> Result<O, Error> + Send + 'static,
     ) -> Stream<O::Out>
     where
         O: Operate<In = T, Out: Send> + 'static,
-        V: Record,
     {
         let Self { stream, key } = self;
         let operator = named(name, kind, Location::caller(), Keeps::State);
@@ -125,7 +129,7 @@ impl<T: Record, B: KeyOf<T>> KeyedStream<T, B> {
         let drawing = stream.drawing;
         let mut draw = drawing.borrow_mut();
         draw.operators(stream.port, [operator]);
-        draw.tables.push((name.clone(), <(B::Key, V)>::schema()));
+        draw.tables.push((name.clone(), tables));
         let port = draw.port_behind(stream.port, &name);
         draw.plug::<T>(
             stream.port,

@@ -4,9 +4,8 @@ use super::build::Build;
 use super::drawing::{Drawing, PortId, SinkDrawn, named, unnamed};
 use crate::error::Error;
 use crate::graph::{Keeps, Operator};
-use crate::operator::{
-    Chain, Filter, FilterMap, FlatMap, Inspect, Map, Pipe, Sink, Stage, Start, Then, TryMap, Writing, blamed,
-};
+use crate::operator::stages::{Filter, FilterMap, FlatMap, Inspect, Map, Start, Then, TryMap};
+use crate::operator::{Chain, Pipe, Sink, Stage, Writing, blamed};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;

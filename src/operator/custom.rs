@@ -1,14 +1,15 @@
 //! What a user writes whose operator is more than a fold: [`Operator`].
 
-use super::{Emit, Value};
+use super::{Emit, KeyedState};
 use crate::error::Failed;
 use crate::record::Record;
 
 /// A keyed operator of one's own: what it does with a record, given what it holds of the record's key.
 ///
-/// It is drawn by [`KeyedStream::process`](crate::dataflow::KeyedStream::process). Its state is a table of the library's:
+/// It is drawn by [`KeyedStream::process`](crate::dataflow::KeyedStream::process). Its state is the library's:
 /// it is checkpointed, restored and handed over to another number of tasks without a word here. The operator itself is
-/// shared by all tasks and has no state (`&self`): what changes between two records is a [`Value`], or it would not survive.
+/// shared by all tasks and has no state (`&self`): what changes between two records is in its [`KeyedState`], or it would not
+/// survive.
 ///
 /// ```
 /// use snapring::connector::{Collect, Items};
@@ -30,7 +31,7 @@ use crate::record::Record;
 ///     type In = Login;
 ///     type Out = u64;
 ///     /// How often the user has been wrong since the last time that all was right.
-///     type State = u32;
+///     type State = Value<u32>;
 ///
 ///     fn on_record<E: Emit<u64>>(
 ///         &self,
@@ -40,10 +41,10 @@ use crate::record::Record;
 ///         out: &mut E,
 ///     ) -> Result<(), Failed> {
 ///         if login.right {
-///             wrong.take(); // nothing is kept of a user of whom all is well
+///             wrong.clear(); // nothing is kept of a user of whom all is well
 ///             return Ok(());
 ///         }
-///         let times = wrong.get_or_insert_with(|| 0);
+///         let times = wrong.get_or_insert_with(|| 0)?;
 ///         *times += 1;
 ///         if *times == 3 { out.emit(*user) } else { Ok(()) }
 ///     }
@@ -72,10 +73,11 @@ pub trait Operator: Send + Sync + 'static {
     type In: Record;
     /// What it emits.
     type Out: Send + 'static;
-    /// What it holds of a key. A checkpoint keeps its schema: with another one it is not restored.
-    type State: Record;
+    /// What it holds of a key. A checkpoint keeps its schema, by which a later version of it
+    /// [migrates](crate::docs::guide::state#other-types) the values.
+    type State: KeyedState;
 
-    /// Takes one record. What the key's `value` is afterwards is there when its next record comes, in this process or after
+    /// Takes one record. What the key's `state` is afterwards is there when its next record comes, in this process or after
     /// a restore. An emission is part of the same moment: a checkpoint has both or neither.
     ///
     /// # Errors
@@ -84,17 +86,17 @@ pub trait Operator: Send + Sync + 'static {
         &self,
         key: &Self::Key,
         record: Self::In,
-        value: &mut Value<Self::State>,
+        state: &mut Self::State,
         out: &mut E,
     ) -> Result<(), Failed>;
 
-    /// The input has ended: called once for each key that has a value, however often the job is restarted meanwhile, in no
-    /// particular order. The value stays what it is. Does nothing unless it is written.
+    /// The input has ended: called once for each key of which there is anything, however often the job is restarted meanwhile,
+    /// in no particular order. Does nothing unless it is written.
     ///
     /// # Errors
     /// As [`Operator::on_record`].
-    fn on_end<E: Emit<Self::Out>>(&self, key: Self::Key, value: Self::State, out: &mut E) -> Result<(), Failed> {
-        let _ = (key, value, out);
+    fn on_end<E: Emit<Self::Out>>(&self, key: &Self::Key, state: &mut Self::State, out: &mut E) -> Result<(), Failed> {
+        let _ = (key, state, out);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `fold`, `fold_to_end`, `reduce` and `count`: one value per key, changed by each record with that key.
 
-use super::keyed_state::{KeyedState, WINDOW};
+use super::keyed_table::{KeyedTable, WINDOW};
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
@@ -73,7 +73,7 @@ impl<T> Step<T> for Counting {
 pub(crate) struct Fold<T, B: KeyOf<T>, S: Step<T>> {
     key: Closure<B>,
     step: S,
-    state: KeyedState<B::Key, S::Value>,
+    state: KeyedTable<B::Key, S::Value>,
     /// Records on their way into the table; with a key for each, if that is to be emitted.
     window: Window<(T, Option<B::Key>)>,
     /// Values are emitted once per key, when the input has ended. Else after each record.
@@ -89,7 +89,7 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
         at_end: bool,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
-        let state = KeyedState::open(open, at_end, restored)?;
+        let state = KeyedTable::open(open, at_end, restored)?;
         Ok(Self { key, step, state, window: Window::with_capacity(WINDOW), at_end })
     }
 }

@@ -9,7 +9,8 @@ mod fold;
 mod kept;
 mod kept_table;
 mod key;
-mod keyed_state;
+mod keyed_table;
+mod kinds;
 mod operating;
 mod outgoing;
 mod pipe;
@@ -19,22 +20,39 @@ mod sink;
 mod source;
 mod splits;
 mod stage;
+mod states;
 mod viewing;
 mod writing;
 
-pub use crate::state::Value;
 pub use bad_line::{BadLine, Skipped};
 pub use custom::Operator;
 pub use key::{Borrowed, Computed, KeyOf};
+pub use kinds::{Aggregate, Aggregator, List, ListIter, Map, MapIter, Value, stored};
 pub use sink::{Committer, Part, Place, Sink, WentBack, Writer};
+pub use snapring_derive::KeyedState;
 pub use source::{Read, Reader, Source, Split};
-pub use stage::{Filter, FilterMap, FlatMap, Inspect, Map, Stage, Start, Then, TryMap};
+pub use stage::Stage;
+pub use states::KeyedState;
+
+/// The stages that a chain is made of: types that only the compiler writes.
+pub mod stages {
+    pub use super::stage::{Filter, FilterMap, FlatMap, Inspect, Map, Start, Then, TryMap};
+}
+
+/// What the derived code calls.
+#[doc(hidden)]
+pub mod __private {
+    pub use super::kinds::{Kind, Opening, Tables, Work};
+    pub use super::states::{Several, States};
+}
 
 pub(crate) use delivering::Delivering;
 pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
-pub(crate) use kept::{check_schema, decoded, value};
-pub(crate) use keyed_state::TABLE;
+pub(crate) use kept::{Typed, decoded, evolution, evolution_of_values, value};
+pub(crate) use kept_table::{outdated_name, state_of};
+pub(crate) use keyed_table::{EMITTED, TABLE};
+pub(crate) use kinds::Tables;
 pub(crate) use operating::{Open, Operate, Operating};
 pub(crate) use outgoing::{EdgeEnd, Through};
 pub(crate) use pipe::{Chain, Frozen, Link, Out, Output, Pipe, Stateful, Visit};
@@ -42,6 +60,7 @@ pub(crate) use process::Process;
 pub(crate) use rings::{ByKey, InTurn, Lane, Rings, SendTo, ToAll};
 pub(crate) use splits::{SKIPPED, SPLITS, SplitSkipped, SplitState, find_splits};
 pub(crate) use stage::{Closure, blamed, take_blamed, take_left};
+pub(crate) use states::Keep;
 pub(crate) use viewing::{TableCut, Viewing};
 pub(crate) use writing::Writing;
 

@@ -6,6 +6,7 @@ use super::pipe::{Frozen, Link, Out, Pipe, Stateful, Visit};
 use super::stage::blamed;
 use super::viewing::Viewing;
 use crate::channel::Records;
+use crate::clock::Clock;
 use crate::error::Failed;
 use crate::page::Pool;
 use crate::snapshot::Entry;
@@ -47,14 +48,24 @@ pub(crate) trait Operate: Send {
 }
 
 /// What an operator opens with.
-pub(crate) struct Open {
+pub struct Open {
     pub(crate) operator: Arc<str>,
     pub(crate) task: u32,
     pub(crate) tasks: u32,
     pub(crate) pool: Pool,
     pub(crate) hasher: Hasher,
+    pub(crate) clock: Clock,
     /// The epoch that is restored, 0 at a fresh start.
     pub(crate) epoch: u64,
+}
+
+impl Open {
+    /// For tables of elements.
+    pub(crate) fn of_elements(&self) -> Self {
+        let Self { task, tasks, epoch, hasher, .. } = *self;
+        let (operator, pool, clock) = (self.operator.clone(), self.pool.clone(), self.clock.clone());
+        Self { operator, task, tasks, pool, hasher: hasher.of_elements(), clock, epoch }
+    }
 }
 
 /// The pipe of an operator.

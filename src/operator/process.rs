@@ -1,22 +1,23 @@
-//! Runs a user's operator in a task: its state is a table like any other's, so that snapshot, restore and another
+//! Runs a user's operator in a task: its states are tables like any other's, so that snapshot, restore and another
 //! parallelism need nothing of the user.
 
-use super::keyed_state::{KeyedState, WINDOW};
+use super::keyed_table::WINDOW;
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
+use super::states::{Keep, KeyedState};
 use super::viewing::Viewing;
 use super::{KeyOf, Operator, Progress};
 use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Hasher, Window};
+use crate::state::Window;
 use std::sync::Arc;
 
 pub(crate) struct Process<B, O: Operator> {
     key: Closure<B>,
     operator: Arc<O>,
-    state: KeyedState<O::Key, O::State>,
+    kept: <O::State as KeyedState>::Kept<O::Key>,
     /// Records on their way to the operator.
     window: Window<O::In>,
 }
@@ -29,8 +30,8 @@ impl<B, O: Operator> Process<B, O> {
         operator: Arc<O>,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
-        let state = KeyedState::open(open, true, restored)?;
-        Ok(Self { key, operator, state, window: Window::with_capacity(WINDOW) })
+        let kept = Keep::open(open, &restored.collect::<Vec<_>>())?;
+        Ok(Self { key, operator, kept, window: Window::with_capacity(WINDOW) })
     }
 }
 
@@ -39,41 +40,33 @@ impl<B: KeyOf<O::In, Key = O::Key>, O: Operator> Operate for Process<B, O> {
     type Out = O::Out;
 
     fn batch(&mut self, records: &mut Records<'_, O::In>, out: &mut Out<O::Out>) -> Result<(), Failed> {
-        let (operator, key) = (&*self.operator, &self.key);
-        let enter = |window: &mut Window<_>, hasher: &Hasher, record| {
-            let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
-            window.push(hash, record);
-        };
-        while records.len() > 0 {
-            let taken = self.state.fill(&mut self.window, records, enter);
-            let each = |key: &_, record, value: &mut _| operator.on_record(key, record, value, out);
-            self.state.table.modify_batch(taken, each)?;
-        }
-        Ok(())
+        let operator = &*self.operator;
+        let each = |key: &_, record, state: &mut _| operator.on_record(key, record, state, out);
+        self.kept.batch(&mut self.window, records, &self.key, each)
     }
 
     fn end(&mut self, out: &mut Out<O::Out>) -> Result<Progress, Failed> {
         let operator = &*self.operator;
-        self.state.end(|key, value| operator.on_end(key, value, out))
+        self.kept.end(|key, state| operator.on_end(key, state, out))
     }
 
     fn freeze(&mut self) -> Vec<Entry> {
-        self.state.freeze()
+        self.kept.freeze()
     }
 
     fn settle(&mut self, durable: bool) {
-        self.state.settle(durable);
+        self.kept.settle(durable);
     }
 
     fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
-        self.state.view(asked)
+        self.kept.view(asked)
     }
 
     fn forget(&mut self) -> Result<(), Failed> {
-        self.state.forget()
+        self.kept.forget()
     }
 
     fn hydrate(&mut self) -> Result<bool, Failed> {
-        self.state.hydrate()
+        self.kept.hydrate()
     }
 }

@@ -186,6 +186,11 @@ impl Pages {
         self.entries.get(id as usize).is_some_and(Entry::is_live)
     }
 
+    /// Whether the next freeze hands a page over.
+    pub fn is_dirty(&self, id: PageId) -> bool {
+        self.entries.get(id as usize).is_some_and(|entry| self.dirty.contains(id, entry.place))
+    }
+
     /// All ids are below.
     pub fn count(&self) -> u32 {
         self.entries.len() as u32

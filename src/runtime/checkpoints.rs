@@ -18,11 +18,14 @@ pub struct Checkpoints {
     pub(crate) from_epoch: Option<u64>,
     pub(crate) accept_duplicates: bool,
     pub(crate) place: Option<StatePlace>,
+    pub(crate) from_savepoint: Option<PathBuf>,
     pub(crate) verify_on_restore: bool,
     pub(crate) hydrate: Hydrate,
     pub(crate) protocol: Protocol,
     pub(crate) initiators: Option<Initiators>,
     pub(crate) unaligned_after: Duration,
+    /// Old and new names.
+    pub(crate) renamed: Vec<(String, String)>,
     pub(crate) writer_threads: usize,
     pub(crate) writer_bytes_per_s: Option<u64>,
 }
@@ -62,11 +65,13 @@ impl Checkpoints {
             from_epoch: None,
             accept_duplicates: false,
             place: None,
+            from_savepoint: None,
             verify_on_restore: false,
             hydrate: Hydrate::default(),
             protocol: Protocol::default(),
             initiators: None,
             unaligned_after: Duration::from_millis(20),
+            renamed: Vec::new(),
             writer_threads: 0,
             writer_bytes_per_s: None,
         }
@@ -106,6 +111,15 @@ impl Checkpoints {
         self
     }
 
+    /// Begins with a savepoint: the state folder must be new or empty, and is begun with a checked copy of this file, from which
+    /// the job goes on as from any checkpoint, on whatever machine and at any parallelism. The file is only read, so any number
+    /// of jobs can begin with it. It holds for the first start only: a later one, which goes on from the state folder, is refused
+    /// with it.
+    pub fn from_savepoint(mut self, file: impl Into<PathBuf>) -> Self {
+        self.from_savepoint = Some(file.into());
+        self
+    }
+
     /// A store that is open already, be it a simulated one.
     pub fn store(mut self, store: Store) -> Self {
         self.place = Some(StatePlace::Open(Box::new(store)));
@@ -136,6 +150,16 @@ impl Checkpoints {
     /// Those results will be there twice.
     pub fn accept_duplicates(mut self) -> Self {
         self.accept_duplicates = true;
+        self
+    }
+
+    /// What a checkpoint has of the operator `old` is that of `new`: for a keyed operator, a source, an input, an exactly-once
+    /// sink, a stage or a feedback that has been given another name. To be said for each; a rule may stay when the newest
+    /// checkpoint has the new name by now.
+    ///
+    /// A start is refused if the dataflow has no `new`, if the checkpoint has both or neither, or if two rules meet.
+    pub fn renamed(mut self, old: impl Into<String>, new: impl Into<String>) -> Self {
+        self.renamed.push((old.into(), new.into()));
         self
     }
 

@@ -246,6 +246,10 @@ impl Config {
             if checkpoints.place.as_ref().is_none_or(is_nowhere) {
                 return Err(BuildError::NoStateFolder);
             }
+            if let (Some(_), Some(StatePlace::Open(_))) = (&checkpoints.from_savepoint, &checkpoints.place) {
+                let (must, is) = ("used with a state folder".to_owned(), "with a store that is open".to_owned());
+                return Err(BuildError::Setting { what: "from_savepoint", must, is });
+            }
             if checkpoints.keep < 2 {
                 let (must, is) = ("at least 2".to_owned(), checkpoints.keep.to_string());
                 return Err(BuildError::Setting { what: "keep", must, is });

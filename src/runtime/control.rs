@@ -6,7 +6,6 @@ use super::ledger::Ledger;
 use super::metrics::{Metrics, Stall};
 use super::shared::Shared;
 use super::watch::Noticed;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,6 @@ struct State {
     restarts: u32,
     warnings: Vec<String>,
     stalls: Vec<Stall>,
-    savepoint: Savepoint,
     /// The thread that runs the job is about to return.
     is_over: bool,
 }
@@ -35,15 +33,6 @@ enum Wish {
     Run,
     Drain,
     Stop,
-}
-
-enum Savepoint {
-    None,
-    Asked(PathBuf),
-    UnderWay,
-    Made(Result<(), String>),
-    /// Nobody waits for it any more.
-    GivenUp,
 }
 
 /// The newest warnings that are kept.
@@ -59,7 +48,6 @@ impl Control {
             restarts: 0,
             warnings: Vec::new(),
             stalls: Vec::new(),
-            savepoint: Savepoint::None,
             is_over: false,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), ledger }
@@ -184,42 +172,5 @@ impl Control {
         state.stalls.clear();
         drop(state);
         self.changed.notify_all();
-    }
-
-    /// Asks for a copy of the store, once the job has stopped.
-    pub(super) fn ask_savepoint(&self, folder: &Path) {
-        self.state().savepoint = Savepoint::Asked(folder.to_owned());
-    }
-
-    /// The folder to copy the store to, if that was asked for.
-    pub(super) fn begin_savepoint(&self) -> Option<PathBuf> {
-        let mut state = self.state();
-        match std::mem::replace(&mut state.savepoint, Savepoint::UnderWay) {
-            Savepoint::Asked(folder) => Some(folder),
-            other => {
-                state.savepoint = other;
-                None
-            }
-        }
-    }
-
-    /// Whether anybody still waits for the copy.
-    pub(super) fn wants_savepoint(&self) -> bool {
-        matches!(self.state().savepoint, Savepoint::UnderWay)
-    }
-
-    pub(super) fn end_savepoint(&self, result: Result<(), String>) {
-        let mut state = self.state();
-        if let Savepoint::UnderWay = state.savepoint {
-            state.savepoint = Savepoint::Made(result);
-        }
-    }
-
-    /// What became of the copy, and gives it up if it is not there; none: it is not.
-    pub(super) fn take_savepoint(&self) -> Option<Result<(), String>> {
-        match std::mem::replace(&mut self.state().savepoint, Savepoint::GivenUp) {
-            Savepoint::Made(result) => Some(result),
-            _ => None,
-        }
     }
 }

@@ -200,7 +200,7 @@ impl Coordination {
         }
         self.views.refuse(why);
         for answer in answers {
-            let _ = answer.send(Err(why.clone()));
+            answer.give(&Err(why.clone()), None);
         }
     }
 
@@ -475,8 +475,7 @@ impl Coordination {
         self.demands.retain(|(demanded, answer)| {
             let waits = *demanded > epoch && !over;
             if !waits {
-                // Who no longer waits for the answer does not need it.
-                let _ = answer.send(result.clone());
+                answer.give(result, self.store.as_ref());
             }
             waits
         });

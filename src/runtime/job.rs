@@ -21,7 +21,7 @@ use std::time::Duration;
 /// A running job. Dropping it stops it and waits for its threads: results since the last checkpoint are made again when it is started anew.
 pub struct Job {
     pub(super) control: Arc<Control>,
-    events: Sender<Event>,
+    pub(super) events: Sender<Event>,
     pub(super) supervisor: Option<JoinHandle<Result<(), Box<Failure>>>>,
     restored: Option<u64>,
     finished_before: bool,

@@ -29,6 +29,7 @@ mod reading;
 mod resident;
 mod restart;
 mod rounds;
+mod savepoint;
 mod shared;
 mod sink_state;
 mod slots;
@@ -59,6 +60,7 @@ pub use metrics::{ChannelMetrics, MemoryMetrics, Metrics, Samples, Stall, TaskMe
 pub use pending::Pending;
 pub use protocol::Initiators;
 pub use restart::Restart;
+pub use savepoint::{PendingSavepoint, SavepointReport};
 pub use stop::Stopped;
 pub use view::{TableView, View};
 pub use views::PendingView;

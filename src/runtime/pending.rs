@@ -4,6 +4,7 @@ use super::coordinator::{CheckpointReport, Event};
 use super::shared::Shared;
 use super::view::View;
 use crate::error::{Cause, Error, Failure};
+use crate::snapshot::{Pin, Store};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
@@ -13,7 +14,30 @@ use std::time::Duration;
 pub struct Pending<T = CheckpointReport>(Receiver<Result<T, Unmade>>);
 
 /// Where the answer goes.
-pub(crate) type Answer = Sender<Result<CheckpointReport, Unmade>>;
+pub(crate) enum Answer {
+    Durable(Sender<Result<CheckpointReport, Unmade>>),
+    /// To somebody who wants it to stay.
+    Pinned(Sender<Result<(CheckpointReport, Pin), Unmade>>),
+}
+
+impl Answer {
+    /// Gives it, with a pin of the epoch where one is wanted. Who no longer waits for it does not need it.
+    pub(crate) fn give(&self, result: &Result<CheckpointReport, Unmade>, store: Option<&Store>) {
+        match self {
+            Self::Durable(answer) => {
+                let _ = answer.send(result.clone());
+            }
+            Self::Pinned(answer) => {
+                let pin = |report: CheckpointReport| match store.map(|store| store.pin(report.epoch)) {
+                    Some(Ok(pin)) => Ok((report, pin)),
+                    Some(Err(error)) => Err(Unmade::GivenUp(error.to_string())),
+                    None => Err(Unmade::Ended),
+                };
+                let _ = answer.send(result.clone().and_then(pin));
+            }
+        }
+    }
+}
 
 /// Why a checkpoint was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,8 +67,17 @@ impl Pending {
         }
         let (answer, answered) = channel();
         // If the coordinator has gone, so has its end of `answer`, and waiting says that the job ended.
-        let _ = events.send(Event::Demand(answer));
+        let _ = events.send(Event::Demand(Answer::Durable(answer)));
         Ok(Self(answered))
+    }
+}
+
+impl Pending<(CheckpointReport, Pin)> {
+    pub(super) fn ask_pinned(events: &Sender<Event>) -> Self {
+        let (answer, answered) = channel();
+        // As for a checkpoint.
+        let _ = events.send(Event::Demand(Answer::Pinned(answer)));
+        Self(answered)
     }
 }
 

@@ -8,6 +8,7 @@ use super::coordinator::CheckpointReport;
 use super::gauges::Whereabouts;
 use super::job::{Job, Summary};
 use super::pending::Unmade;
+use super::savepoint::PendingSavepoint;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ pub struct Stopped {
     pub summary: Summary,
     /// The checkpoint that was made for the stop; or why none was.
     pub checkpoint: Result<CheckpointReport, String>,
-    /// The folder of the savepoint, if one was asked for; or why it is not there.
+    /// The file of the savepoint, if one was asked for; or why it is not there.
     pub savepoint: Option<Result<PathBuf, String>>,
     /// Threads that did not return in time, and where they are. They end when the user code there returns.
     pub late: Vec<String>,
@@ -55,6 +56,10 @@ impl Deadline {
 const NO_CHECKPOINTS: &str = "the job was started without checkpoints";
 const WITHOUT: &str = "none was asked for";
 
+fn late(until: Deadline) -> String {
+    format!("it was not durable within {:?}", until.time)
+}
+
 impl Job {
     /// Ends the input here: sources read nothing more, everything flows through, operators emit what they emit at the end,
     /// and results are committed. The job is finished then: a start from its state folder finds nothing left to do. If that
@@ -87,20 +92,22 @@ impl Job {
         self.end(until, checkpoint, None)
     }
 
-    /// As [`Job::stop`], and then copies the store into `folder`, as a store of its own: a state folder from which the job
-    /// can start at any later time, whatever becomes of the first one. The folder must be new or empty. It is there whole or
-    /// not at all. Both have one id: an output folder takes either.
+    /// As [`Job::stop`], with a [savepoint](Job::savepoint) of the last checkpoint in `file`.
     ///
     /// # Errors
     /// The job had failed.
-    pub fn stop_with_savepoint(self, folder: impl AsRef<Path>, deadline: Duration) -> Result<Stopped, Error> {
+    pub fn stop_with_savepoint(self, file: impl AsRef<Path>, deadline: Duration) -> Result<Stopped, Error> {
         let until = Deadline::new(deadline);
-        let folder = folder.as_ref();
-        let checkpoint = self.last_checkpoint(until);
-        if checkpoint.is_ok() {
-            self.control.ask_savepoint(folder);
-        }
-        self.end(until, checkpoint, Some(folder))
+        let asked = self.savepoint(file);
+        let checkpoint = match &asked {
+            Ok(pending) => match pending.checkpoint_within(until.left_in_order()) {
+                Some(result) => result.or_else(|unmade| self.last_of_all(&unmade)),
+                None => Err(late(until)),
+            },
+            // The job is to stop in order all the same.
+            Err(_) => self.last_checkpoint(until),
+        };
+        self.end(until, checkpoint, Some(asked.map_err(|error| error.to_string())))
     }
 
     /// Stops at once. What has happened since the last checkpoint will happen again after a restart. As dropping the job
@@ -122,29 +129,35 @@ impl Job {
                 Some(Ok(report)) => return Ok(report),
                 // It goes on: the next one will do.
                 Some(Err(Unmade::Restarted)) => {}
-                Some(Err(unmade)) => {
-                    // Unless the job ended by itself meanwhile: then its last checkpoint is there.
-                    let status = self.control.ledger.status();
-                    return status.last.filter(|_| status.ended).ok_or_else(|| unmade.to_string());
-                }
-                None => return Err(format!("it was not durable within {:?}", until.time)),
+                Some(Err(unmade)) => return self.last_of_all(&unmade),
+                None => return Err(late(until)),
             }
         }
+    }
+
+    /// If the job ended by itself meanwhile its last checkpoint is there.
+    fn last_of_all(&self, unmade: &Unmade) -> Result<CheckpointReport, String> {
+        let status = self.control.ledger.status();
+        status.last.filter(|_| status.ended).ok_or_else(|| unmade.to_string())
     }
 
     fn end(
         mut self,
         until: Deadline,
         checkpoint: Result<CheckpointReport, String>,
-        savepoint: Option<&Path>,
+        savepoint: Option<Result<PendingSavepoint, String>>,
     ) -> Result<Stopped, Error> {
         self.control.stop();
         let is_over = self.control.wait_over(until.left());
         let late = if is_over { Vec::new() } else { self.late() };
-        let savepoint = savepoint.map(|folder| match (&checkpoint, self.control.take_savepoint()) {
-            (Err(reason), _) => Err(format!("there was no checkpoint to copy: {reason}")),
-            (_, Some(result)) => result.map(|()| folder.to_owned()),
-            (_, None) => Err(format!("it was not copied within {:?}", until.time)),
+        let savepoint = savepoint.map(|asked| {
+            let mut pending = asked?;
+            if let Err(reason) = &checkpoint {
+                return Err(format!("there was no checkpoint to copy: {reason}"));
+            }
+            let result = pending.wait_for(until.left());
+            let result = result.ok_or_else(|| format!("it was not copied within {:?}", until.time))?;
+            result.map(|report| report.path).map_err(|error| error.to_string())
         });
         if is_over {
             self.join()?;

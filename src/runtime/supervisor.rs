@@ -18,7 +18,6 @@ use super::worker;
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failed, Failure};
 use crate::page::{Pool, Toucher};
-use crate::snapshot::Store;
 use core_affinity::CoreId;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -181,19 +180,10 @@ impl Supervisor {
             self.kept.take_back(coordination);
         } else {
             // The store first: another job can have it though a worker takes its time.
-            let (store, _) = coordination.dissolve();
-            self.make_savepoint(store);
+            drop(coordination.dissolve());
             join(workers);
         }
         ended
-    }
-
-    /// Copies the store, if somebody wants that.
-    fn make_savepoint(&self, store: Option<Store>) {
-        let Some((store, folder)) = store.zip(self.control.begin_savepoint()) else { return };
-        let result = store.copy_to(&folder, &|| self.control.wants_savepoint());
-        tracing::info!(folder = %folder.display(), made = result.is_ok(), "savepoint");
-        self.control.end_savepoint(result.map_err(|error| error.to_string()));
     }
 
     fn start_workers(

@@ -95,9 +95,9 @@ impl Dense<'_> {
                 // Nothing is followed that has not been found in order.
                 list_pages(forest, map, &mut seen).map_err(|fault| at(fault.within(|| name.clone())))?;
                 *map = self.map(found, map, &name)?;
+                self.copy_pages(found, &name)?;
             }
         }
-        self.copy_pages(found)?;
         let record = self.blob(&encode_record(&record))?;
         self.write_blocks()?;
         Ok(TableEntry { record, ..*found.entry })
@@ -117,7 +117,7 @@ impl Dense<'_> {
         if at.depth == 0 {
             let to = match self.moved.pages.get(&block) {
                 Some(to) => *to,
-                None => self.page(found, at.first as PageId, from)?,
+                None => self.page(found, at.first as PageId, from, name)?,
             };
             return Ok(TaggedSlot::new(to, from.crc(), from.tag.get()));
         }
@@ -138,23 +138,23 @@ impl Dense<'_> {
         Ok(TaggedSlot { slot, ..from })
     }
 
-    fn page(&mut self, found: &Found<'_>, id: PageId, from: TaggedSlot) -> Result<u32, StoreError> {
+    fn page(&mut self, found: &Found<'_>, id: PageId, from: TaggedSlot, name: &str) -> Result<u32, StoreError> {
         self.make_room(1, 0)?;
         let to = self.space.take_page();
         self.moved.pages.insert(from.block(), to);
         self.pages.push((to, (id, from)));
         if self.pages.len() * self.space.geometry().page_bytes as usize >= PORTION_BYTES {
-            self.copy_pages(found)?;
+            self.copy_pages(found, name)?;
         }
         Ok(to)
     }
 
-    fn copy_pages(&mut self, found: &Found<'_>) -> Result<(), StoreError> {
+    fn copy_pages(&mut self, found: &Found<'_>, name: &str) -> Result<(), StoreError> {
         let page_bytes = self.space.geometry().page_bytes as usize;
         let mut bytes = vec![0; self.pages.len() * page_bytes];
         let (blocks, slots): (Vec<u32>, Vec<_>) = self.pages.drain(..).unzip();
         let read = read_pages(found.forest, &slots, &mut bytes, self.sums);
-        read.map_err(|fault| fault.within(|| format!("epoch {}", found.entry.epoch)).at(found.path))?;
+        read.map_err(|fault| fault.within(|| format!("epoch {}, {name}", found.entry.epoch)).at(found.path))?;
         let pages: Vec<&[u8]> = bytes.chunks(page_bytes).collect();
         let written = self.writing.pages(self.sink, &blocks, &pages);
         written.map(|_| ()).map_err(|error| self.failed(Fault::Io("write", error)))

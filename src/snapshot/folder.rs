@@ -125,7 +125,7 @@ impl Drop for Lock {
     }
 }
 
-fn identity(meta: &fs::Metadata) -> (u64, u64) {
+pub(super) fn identity(meta: &fs::Metadata) -> (u64, u64) {
     (meta.dev(), meta.ino())
 }
 
@@ -287,6 +287,7 @@ pub(super) fn random_id() -> Result<[u8; 16], StoreError> {
     Ok(id)
 }
 
-fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+/// Makes the names in a folder durable.
+pub(super) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir, "sync"))
 }

@@ -61,6 +61,7 @@ mod prune;
 mod pwrite;
 mod reader;
 mod recover;
+mod renamed;
 mod renewal;
 mod restored;
 mod savepoint;
@@ -87,7 +88,9 @@ pub use options::{Durability, SinkKind, StoreOptions};
 pub use pin::{Hold, Pin};
 pub use prune::{Compacted, Pruned};
 pub use reader::{EpochReport, Held, Reader};
+pub use renamed::{Renamed, StateName};
 pub use restored::{Restored, RestoredEntry};
+pub use savepoint::{Copying, check_savepoint};
 pub use sink::{ReadAt, Sink};
 pub use store::{Audit, EpochInfo, Store};
 

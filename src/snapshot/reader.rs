@@ -13,6 +13,7 @@ use super::held::Pinned;
 use super::home::Generations;
 use super::recover::read_table;
 use super::restored::{Restored, Seen, Take, list_pages, read_epoch, read_pages, read_record};
+use super::savepoint::Alone;
 use super::sink::ReadAt;
 use super::store::{EpochInfo, infos};
 use super::sums::Sums;
@@ -73,16 +74,20 @@ pub struct EpochReport {
 }
 
 impl Reader {
-    /// Opens the store in `dir`.
+    /// Opens the store in `dir`; or that in a file by itself, as a savepoint is.
     ///
     /// # Errors
     /// `Foreign`: there is none, or that of a newer version. `Corrupt`, `Io`.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let none = || {
-            let reason =
-                format!("no store here (no `{STORE_FILE}`): name the folder that a job was given for its state");
+            let reason = format!(
+                "no store here (no `{STORE_FILE}`): name the folder that a job was given for its state, or a savepoint"
+            );
             StoreError::Foreign { path: dir.into(), reason }
         };
+        if dir.is_file() {
+            return Self::open_on(Box::new(Alone(dir.to_owned())));
+        }
         let home = Reading::new(dir);
         match home.list() {
             Ok(list) if list.is_empty() => Err(none()),

@@ -33,6 +33,7 @@ impl Store {
         self.look().map_err(|error| self.fail(error))?;
         // What lies where cannot be read, and may never be again: better a new file than no checkpoint.
         self.prepare().map_err(|error| self.fail(error))?;
+        self.apply_names(checkpoint);
         let expiring = self.expiring();
         let committed = self.commit_without(checkpoint, &expiring);
         self.home.let_go();

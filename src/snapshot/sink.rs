@@ -92,7 +92,12 @@ pub trait Sink: ReadAt {
     ///
     /// # Errors
     /// The system refused; any part may have been written.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: Ahead) -> io::Result<()>;
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: Ahead) -> io::Result<()> {
+        runs.iter_mut().try_for_each(|run| {
+            self.write(run.offset_bytes, run.parts)?;
+            run.sum_and(|_, _| Ok(()))
+        })
+    }
 
     /// Returns when all that was written, and the length, is on the disk.
     ///

@@ -1,5 +1,6 @@
 //! Files that are made to hurt: all checksums right, and nothing else. What chance does is in `tests/store_*`.
 
+mod begun;
 mod flips;
 
 use super::codec::{decode, encode, encoded_len};

@@ -140,11 +140,6 @@ impl Buckets {
         self.pages.page_bytes() / 4
     }
 
-    /// The hash of an entry's key.
-    pub fn hash_of(&self, entry: &Entry<'_>) -> u64 {
-        entry.long_key_hash().unwrap_or_else(|| self.hasher.hash_bytes(entry.key))
-    }
-
     /// Looks a key up in all pages of its bucket.
     pub fn locate(&self, hash: u64, key: &[u8]) -> Result<Option<Place>, StateError> {
         Self::find(&self.pages, self.layout, self.directory.bucket_of(hash), hash, key)
@@ -317,7 +312,8 @@ impl Buckets {
         pages.into_iter().for_each(|id| self.pages.free(id));
     }
 
-    /// Takes an entry out of the table. If pages run out, nothing has changed.
+    /// Takes an entry out of the table, and gives back pages that are then no longer needed. If pages run out, nothing has
+    /// changed.
     pub fn remove(&mut self, hash: u64, place: Place) -> Result<(), StateError> {
         let entry = self.entry(place)?;
         let mut freed = Vec::new();
@@ -328,6 +324,8 @@ impl Buckets {
         self.free(freed);
         // Saturating: the number comes from a snapshot.
         self.len = self.len.saturating_sub(1);
+        // The entry is gone, whatever becomes of its page: what is damaged will be met again, and told of, by who needs it.
+        let _ = self.give_back(hash, place.page);
         Ok(())
     }
 }

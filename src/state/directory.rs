@@ -1,20 +1,33 @@
 //! Which bucket holds a hash: one page id for each prefix of the current length within the task's range. Kept in memory
 //! only. It knows neither pages nor entries.
+//!
+//! Hashes are spread evenly, and then all buckets lie about equally deep. Not so where many entries must share a prefix: the
+//! elements of one key's list or map all belong to the key group of that key. There buckets lie deeper than elsewhere, and
+//! the entry of the region names a *deeper* directory, for that region alone.
 
 use super::StateError;
 use super::range::HashRange;
 use super::room::Region;
 use crate::page::PageId;
+use std::collections::HashMap;
 
 /// Bits that a prefix may have at most: the other half of the hash finds the slot within a page.
 pub(super) const DEPTH_MAX: u32 = 32;
 /// How many entries per bucket the directory may have: so that keys which agree in a long prefix (by chance or by malice)
-/// make a chain, not a huge directory.
+/// make a chain, not a huge directory. The same holds for each deeper one.
 const ENTRIES_PER_BUCKET: u64 = 16;
+/// Above so many entries per bucket it is to become smaller.
+const ENTRIES_PER_BUCKET_TOO_MANY: u64 = 32;
+/// So many entries are looked at for each merge, on average.
+const LOOKED_AT: usize = 64;
+/// By so many bits a bucket may lie deeper than a directory in proportion, whatever else there is: see [`Depths::admit`].
+const DEEPER_BITS: u32 = 10;
 /// A few more buckets count than there are, so that small tables split freely.
 const BUCKETS_FREE: u64 = 64;
 /// No bucket.
 const HOLE: PageId = PageId::MAX;
+/// Plus its number: a deeper directory. Page ids are lower.
+const DEEPER: PageId = 1 << 31;
 
 pub(super) struct Directory {
     range: HashRange,
@@ -23,6 +36,47 @@ pub(super) struct Directory {
     /// The prefix of the first entry.
     first: u64,
     buckets: Vec<PageId>,
+    /// By number. One without buckets is not in use.
+    deeper: Vec<Deeper>,
+    /// Merges since it was last looked at whether it can be halved.
+    merges: usize,
+}
+
+const _: () = assert!(1 << DEEPER_BITS <= ENTRIES_PER_BUCKET * BUCKETS_FREE);
+
+/// The buckets of a region that is one entry of the directory above.
+#[derive(Default)]
+struct Deeper {
+    shift: u32,
+    /// A power of two of them.
+    buckets: Vec<PageId>,
+    /// As above.
+    merges: usize,
+}
+
+impl Deeper {
+    fn at(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize & (self.buckets.len() - 1)
+    }
+
+    /// Two buckets have become one: it is halved, if both entries of each pair agree, as often as that goes. All of it is looked
+    /// at only every so many merges, so that a merge costs the same whatever its size.
+    fn halve_in_time(&mut self) {
+        self.merges += 1;
+        if self.merges * LOOKED_AT < self.buckets.len() {
+            return;
+        }
+        self.merges = 0;
+        while self.buckets.len() > 1 && self.buckets.chunks(2).all(|pair| pair[0] == pair[1]) {
+            self.buckets = self.buckets.iter().step_by(2).copied().collect();
+            self.shift += 1;
+        }
+    }
+
+    /// How many buckets there are: each is a run of entries.
+    fn count(&self) -> u64 {
+        1 + self.buckets.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
+    }
 }
 
 impl Directory {
@@ -31,14 +85,17 @@ impl Directory {
         let shift = 64 - depth.max(1);
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
-        Self { range, shift, first, buckets: vec![HOLE; len as usize] }
+        Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new(), merges: 0 }
     }
 
     /// Of these buckets and no others.
     pub fn of(range: HashRange, buckets: &[(PageId, Region)]) -> Result<Self, StateError> {
         let mut this = Self::new(range, 1);
-        for &(id, Region { prefix, depth }) in buckets {
-            if !Self::admits(range, depth, buckets.len() as u64) {
+        let depths = Depths::of(range, buckets.iter().map(|&(_, region)| region));
+        this.grow(depths.depth, buckets.len() as u64);
+        for &(id, region) in buckets {
+            let Region { prefix, depth } = region;
+            if !depths.admit(region) {
                 return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
             }
             if !this.point(prefix, depth, id) {
@@ -53,11 +110,15 @@ impl Directory {
         }
     }
 
-    /// Whether a directory for prefixes of `depth` bits is in proportion to the number of buckets.
-    pub fn admits(range: HashRange, depth: u32, buckets: u64) -> bool {
+    /// Whether prefixes of `depth` bits throughout are in proportion to the number of buckets.
+    fn admits(range: HashRange, depth: u32, buckets: u64) -> bool {
         let shift = 64 - depth.clamp(1, DEPTH_MAX);
         let len = (range.end_inclusive >> shift) - (range.start >> shift) + 1;
         depth <= DEPTH_MAX && len <= ENTRIES_PER_BUCKET * (buckets + BUCKETS_FREE)
+    }
+
+    fn depth(&self) -> u32 {
+        64 - self.shift
     }
 
     /// The bucket of a hash.
@@ -67,30 +128,174 @@ impl Directory {
     #[inline]
     pub fn bucket_of(&self, hash: u64) -> PageId {
         let at = (hash >> self.shift).wrapping_sub(self.first) as usize;
-        self.buckets.get(at).copied().unwrap_or_else(wrong_task)
+        let entry = self.buckets.get(at).copied().unwrap_or_else(wrong_task);
+        if entry < DEEPER { entry } else { self.bucket_below(entry, hash) }
+    }
+
+    #[inline(never)]
+    fn bucket_below(&self, entry: PageId, hash: u64) -> PageId {
+        self.below(entry).map_or(HOLE, |deeper| deeper.buckets[deeper.at(hash)])
+    }
+
+    fn below(&self, entry: PageId) -> Option<&Deeper> {
+        number(entry).map(|number| &self.deeper[number])
+    }
+
+    /// The last hash of the run of hashes around this one that have the same bucket.
+    pub fn end_of(&self, hash: u64) -> u64 {
+        let (bucket, mut at) = (self.bucket_of(hash), hash);
+        loop {
+            let entry = self.buckets[((at >> self.shift) - self.first) as usize];
+            let shift = self.below(entry).map_or(self.shift, |deeper| deeper.shift);
+            let end = (at | ((1 << shift) - 1)).min(self.range.end_inclusive);
+            if end == self.range.end_inclusive || self.bucket_of(end + 1) != bucket {
+                return end;
+            }
+            at = end + 1;
+        }
+    }
+
+    /// Becomes deeper, up to `depth`, as far as is in proportion to so many buckets.
+    pub fn grow(&mut self, depth: u32, buckets: u64) {
+        while self.depth() < depth && Self::admits(self.range, self.depth() + 1, buckets) {
+            self.deepen();
+        }
+    }
+
+    /// Makes ready for a bucket of a region, beside so many others in the table. False if some directory would come out of
+    /// proportion by it.
+    pub fn make_way(&mut self, Region { prefix, depth }: Region, buckets: u64) -> bool {
+        self.grow(depth, buckets);
+        if depth <= self.depth() {
+            return true;
+        }
+        let (at, _) = self.entries(prefix, depth);
+        let count = self.below(self.buckets[at]).map_or(1, Deeper::count);
+        depth <= DEPTH_MAX && 1 << (depth - self.depth()) <= ENTRIES_PER_BUCKET * count
+    }
+
+    /// Whether two buckets may become one, so that so many are left: a restore must be able to take in all of them, wherever
+    /// they are.
+    pub fn may_merge(&self, left: u64) -> bool {
+        let deepest = self.deeper.iter().map(|deeper| 64 - deeper.shift.min(64)).fold(self.depth(), u32::max);
+        Self::admits(self.range, deepest.saturating_sub(DEEPER_BITS), left)
+    }
+
+    /// Two buckets have become one of this prefix, or should have, and so many are left. A directory that is far too large for
+    /// them is halved, as [`Deeper::halve_in_time`] does.
+    pub fn halve_in_time(&mut self, Region { prefix, depth }: Region, left: u64) {
+        if depth >= self.depth() {
+            let (at, _) = self.entries(prefix, depth);
+            if let Some(number) = number(self.buckets[at]) {
+                self.deeper[number].halve_in_time();
+            }
+        }
+        self.merges += 1;
+        let is_too_large = self.buckets.len() as u64 > ENTRIES_PER_BUCKET_TOO_MANY * (left + BUCKETS_FREE);
+        if is_too_large && self.merges * LOOKED_AT >= self.buckets.len() {
+            self.merges = 0;
+            self.halve();
+        }
+    }
+
+    /// One bit less, if both entries of each pair are the same bucket.
+    fn halve(&mut self) {
+        let mut less = Self::new(self.range, self.depth() - 1);
+        for (prefix, &bucket) in (self.first..).zip(&self.buckets) {
+            let entry = &mut less.buckets[(prefix / 2 - less.first) as usize];
+            if bucket >= DEEPER || (*entry != HOLE && *entry != bucket) {
+                return;
+            }
+            *entry = bucket;
+        }
+        *self = less;
+    }
+
+    /// How many entries it has.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.buckets.len()
     }
 
     /// Points all hashes of a prefix to a bucket. Says whether there were only holes before.
     pub fn point(&mut self, prefix: u64, depth: u32, bucket: PageId) -> bool {
-        while 64 - self.shift < depth {
-            self.deepen();
+        let (from, to) = self.entries(prefix, depth);
+        if depth > self.depth() {
+            return self.point_below(from, prefix, depth, bucket);
         }
-        let region = HashRange::of_prefix(prefix, depth);
-        let from = (region.start.max(self.range.start) >> self.shift) - self.first;
-        let to = (region.end_inclusive.min(self.range.end_inclusive) >> self.shift) - self.first;
-        let entries = &mut self.buckets[from as usize..=to as usize];
+        let was_free = self.buckets[from..=to].iter().all(|&entry| entry == HOLE);
+        for at in from..=to {
+            if let Some(number) = number(std::mem::replace(&mut self.buckets[at], bucket)) {
+                self.deeper[number] = Deeper::default();
+            }
+        }
+        was_free
+    }
+
+    /// The same where a prefix is longer than those of this directory.
+    fn point_below(&mut self, at: usize, prefix: u64, depth: u32, bucket: PageId) -> bool {
+        let entry = self.buckets[at];
+        let number = number(entry).unwrap_or_else(|| {
+            self.buckets[at] = self.add(Deeper { shift: self.shift, buckets: vec![entry], merges: 0 });
+            (self.buckets[at] - DEEPER) as usize
+        });
+        let deeper = &mut self.deeper[number];
+        while 64 - deeper.shift < depth {
+            deeper.shift -= 1;
+            deeper.buckets = deeper.buckets.iter().flat_map(|&bucket| [bucket, bucket]).collect();
+        }
+        let from = deeper.at(prefix);
+        let entries = &mut deeper.buckets[from..from + (1 << (64 - depth - deeper.shift))];
         let was_free = entries.iter().all(|&entry| entry == HOLE);
         entries.fill(bucket);
         was_free
     }
 
+    /// Takes a directory in, and says how an entry names it.
+    fn add(&mut self, deeper: Deeper) -> PageId {
+        let number = self.deeper.iter().position(|deeper| deeper.buckets.is_empty()).unwrap_or(self.deeper.len());
+        if number == self.deeper.len() {
+            self.deeper.push(deeper);
+        } else {
+            self.deeper[number] = deeper;
+        }
+        DEEPER + number as PageId
+    }
+
+    /// The first and the last entry of the hashes that begin with a prefix.
+    fn entries(&self, prefix: u64, depth: u32) -> (usize, usize) {
+        let region = HashRange::of_prefix(prefix, depth);
+        let from = (region.start.max(self.range.start) >> self.shift) - self.first;
+        let to = (region.end_inclusive.min(self.range.end_inclusive) >> self.shift) - self.first;
+        (from as usize, to as usize)
+    }
+
     /// One bit more.
     fn deepen(&mut self) {
-        let mut next = Self::new(self.range, 64 - self.shift + 1);
-        for (prefix, entry) in (next.first..).zip(&mut next.buckets) {
-            *entry = self.buckets[(prefix / 2 - self.first) as usize];
+        let mut next = Self::new(self.range, self.depth() + 1);
+        for (prefix, &entry) in (self.first..).zip(&self.buckets) {
+            let halves = match number(entry) {
+                Some(number) => next.halves(std::mem::take(&mut self.deeper[number])),
+                None => [entry; 2],
+            };
+            for (prefix, half) in (2 * prefix..).zip(halves) {
+                // On the edge of the range one half may lie outside.
+                let at = prefix.checked_sub(next.first).map(|at| at as usize);
+                if let Some(place) = at.and_then(|at| next.buckets.get_mut(at)) {
+                    *place = half;
+                }
+            }
         }
         *self = next;
+    }
+
+    /// Takes in what becomes of a deeper directory when this one has become a bit deeper itself.
+    fn halves(&mut self, deeper: Deeper) -> [PageId; 2] {
+        let (low, high) = deeper.buckets.split_at(deeper.buckets.len() / 2);
+        [low, high].map(|half| match *half {
+            [bucket] => bucket,
+            _ => self.add(Deeper { shift: deeper.shift, buckets: half.to_vec(), merges: 0 }),
+        })
     }
 
     /// The longest prefix regions within the range that hold nothing but holes.
@@ -106,15 +311,61 @@ impl Directory {
         if !region.meets(&self.range) {
             return;
         }
-        let from = (region.start.max(self.range.start) >> self.shift) - self.first;
-        let to = (region.end_inclusive.min(self.range.end_inclusive) >> self.shift) - self.first;
-        let entries = &self.buckets[from as usize..=to as usize];
-        if entries.iter().all(|&entry| entry == HOLE) {
+        let (mut all, mut any) = (true, false);
+        let mut look = |entry: PageId| {
+            all &= entry == HOLE;
+            any |= entry == HOLE;
+        };
+        let (from, to) = self.entries(prefix, depth);
+        for &entry in &self.buckets[from..=to] {
+            match self.below(entry) {
+                Some(deeper) if depth <= self.depth() => deeper.buckets.iter().for_each(|&entry| look(entry)),
+                Some(deeper) => {
+                    let from = deeper.at(region.start);
+                    deeper.buckets[from..=deeper.at(region.end_inclusive)].iter().for_each(|&entry| look(entry));
+                }
+                None => look(entry),
+            }
+        }
+        if all {
             holes.push((region.start, depth));
-        } else if entries.contains(&HOLE) {
+        } else if any {
             self.holes_in(region.start, depth + 1, holes);
             self.holes_in(region.start | 1 << (63 - depth), depth + 1, holes);
         }
+    }
+}
+
+/// The number of the deeper directory that an entry names.
+fn number(entry: PageId) -> Option<usize> {
+    (entry >= DEEPER && entry != HOLE).then(|| (entry - DEEPER) as usize)
+}
+
+/// How deep the buckets of a whole table may lie, given where all of them are.
+pub(super) struct Depths {
+    /// That of the directory, apart from deeper ones.
+    pub depth: u32,
+    /// Buckets that lie deeper, by their prefix of that length.
+    deeper: HashMap<u64, u64>,
+}
+
+impl Depths {
+    pub fn of(range: HashRange, regions: impl Iterator<Item = Region> + Clone) -> Self {
+        let buckets = regions.clone().count() as u64;
+        let deepest = regions.clone().map(|region| region.depth.min(DEPTH_MAX)).max().unwrap_or(1);
+        let depth = (1..=deepest).rev().find(|&depth| Directory::admits(range, depth, buckets)).unwrap_or(1);
+        let mut deeper = HashMap::new();
+        for region in regions.filter(|region| region.depth > depth) {
+            *deeper.entry(region.prefix >> (64 - depth)).or_default() += 1;
+        }
+        Self { depth, deeper }
+    }
+
+    /// Whether one of these buckets can be taken in without bringing a directory out of proportion.
+    pub fn admit(&self, region: Region) -> bool {
+        let Some(bits) = region.depth.checked_sub(self.depth).filter(|&bits| bits > 0) else { return true };
+        let count: u64 = self.deeper.get(&(region.prefix >> (64 - self.depth))).copied().unwrap_or(0);
+        region.depth <= DEPTH_MAX && 1 << bits <= ENTRIES_PER_BUCKET * (count + BUCKETS_FREE)
     }
 }
 

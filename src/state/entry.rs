@@ -10,6 +10,7 @@
 //! then the key part and the room for the value part. A part is the encoding, or for a long one: the first page's id (u32)
 //! and the length (u32); for a key the hash (u64) follows.
 
+use super::Hasher;
 use super::buckets::Layout;
 use super::head::u16_at;
 use crate::page::PageId;
@@ -129,6 +130,16 @@ impl<'a> Entry<'a> {
     /// Bytes that it takes in the heap.
     pub fn bytes(&self) -> usize {
         ENTRY_BYTES + self.key.len() + self.value_room
+    }
+
+    /// The same without room to spare.
+    pub fn trimmed(self) -> Self {
+        Self { value_room: self.value.len(), ..self }
+    }
+
+    /// The hash of its key.
+    pub fn hash(&self, hasher: &Hasher) -> u64 {
+        self.long_key_hash().unwrap_or_else(|| hasher.hash_bytes(self.key))
     }
 
     /// Writes it at an offset of the heap.

@@ -44,6 +44,11 @@ impl Shape {
         slots - slots / 8
     }
 
+    /// Bytes of groups that so many entries take in a page that is used up.
+    pub const fn bytes_of(&self, entries: usize) -> usize {
+        entries * Self::stride(self.slot_bytes) / (LANES - 1)
+    }
+
     /// Whether so many groups (at least one) fit in a page.
     pub const fn is_within(&self, page_bytes: usize) -> bool {
         self.groups > 0 && self.end() <= page_bytes
@@ -186,7 +191,7 @@ impl Search {
 /// lowest bit may look so too, and the key will tell.
 #[inline(always)]
 fn hits(word: u64, hash: u64) -> u64 {
-    let differ = word ^ u64::from(tag(hash)) * ONES;
+    let differ = word ^ (u64::from(tag(hash)) * ONES);
     differ.wrapping_sub(ONES) & !differ & HIGHS
 }
 

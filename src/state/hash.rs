@@ -1,6 +1,11 @@
 //! The hash that says where a key belongs: which task, which page, which slot. Its name and seed are stored in every
 //! snapshot, so it must never change: rapidhash v3 (Nicolas De Carli, 2025) of the key's encoding.
+//!
+//! The elements of a list or a map must lie in the task of the key that has them. The key of an element begins with the id
+//! of its collection, whose top bits are the key group of that key: an element's hash takes the key group from there, and
+//! the rest from the hash of all of the element's key.
 
+use super::range::GROUP_MASK;
 use crate::record::Record;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline, rapidhash_v3_nano_inline};
 
@@ -15,6 +20,8 @@ pub(super) const SMALL_KEY_BYTES: usize = 16;
 pub struct Hasher {
     seed: u64,
     secrets: RapidSecrets,
+    /// What is hashed are the keys of elements.
+    of_elements: bool,
     /// Tests make keys collide by it.
     #[cfg(test)]
     pub(super) mask: u64,
@@ -26,9 +33,21 @@ impl Hasher {
         Self {
             seed,
             secrets: RapidSecrets::seed_cpp(seed),
+            of_elements: false,
             #[cfg(test)]
             mask: u64::MAX,
         }
+    }
+
+    /// The hasher of the same seed for elements: of tables whose keys begin with a u64 in the top bits of which is a key group.
+    #[must_use]
+    pub fn of_elements(self) -> Self {
+        Self { of_elements: true, ..self }
+    }
+
+    /// Whether it is one for elements.
+    pub fn is_of_elements(&self) -> bool {
+        self.of_elements
     }
 
     /// What it was made from.
@@ -63,15 +82,22 @@ impl Hasher {
             self.hash_long(key)
         };
         #[cfg(test)]
-        return hash & self.mask;
-        #[cfg(not(test))]
-        hash
+        let hash = hash & self.mask;
+        if self.of_elements { in_group_of(key, hash) } else { hash }
     }
 
     #[inline(never)]
     fn hash_long(&self, key: &[u8]) -> u64 {
         rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
     }
+}
+
+/// A hash, but in the key group that the first number of an element's key says.
+#[inline]
+fn in_group_of(key: &[u8], hash: u64) -> u64 {
+    // Keys out of a damaged snapshot may be shorter.
+    let id = key.first_chunk().map_or(0, |id| u64::from_le_bytes(*id));
+    id & GROUP_MASK | hash & !GROUP_MASK
 }
 
 impl Default for Hasher {

@@ -38,6 +38,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
     fn root(&self) -> Root {
         Root {
+            of_elements: self.buckets.hasher.is_of_elements(),
             page_bytes: self.buckets.pages.page_bytes() as u32,
             seed: self.buckets.hasher.seed(),
             range: self.buckets.range,

@@ -15,9 +15,13 @@
 //!    directory would have in relation to the number of buckets; beyond the cap a bucket grows a chain of pages.
 //! 5. Splitting and compacting build new pages beside the old one, and then replace it: when pages run out half-way,
 //!    nothing has changed.
-//! 6. A restored table may lie in its snapshot still: the directory is made of the pages' tags (see `head`), and a page is
+//! 6. Pages are given back as keys go: two pages of a chain, or two buckets that differ in the last bit of their prefix and
+//!    have no chain, become one as soon as they fill half a page together. A merge never makes the directory larger
+//!    in proportion to the number of buckets than a restore accepts.
+//! 7. A restored table may lie in its snapshot still: the directory is made of the pages' tags (see `head`), and a page is
 //!    read, and checked so far that nothing can panic or loop on it, when it is first touched.
-//! 7. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
+//! 8. What still has values of an older type stands beside the table, and comes over bucket by bucket (see `outdated`).
+//! 9. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
 mod absent;
 mod buckets;
@@ -30,6 +34,8 @@ mod hash;
 mod head;
 mod kept;
 mod long;
+mod migrating;
+mod outdated;
 mod range;
 mod restore;
 mod room;
@@ -37,6 +43,8 @@ mod root;
 mod rows;
 mod sane;
 mod scan;
+mod shrink;
+mod stale;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -46,9 +54,12 @@ mod window;
 pub use crate::error::StateError;
 pub use frozen::FrozenTable;
 pub use hash::{HASH_NAME, Hasher};
-pub use range::{HashRange, KEY_GROUPS, key_group, range_of, task_of};
+pub use migrating::Migrating;
+pub use outdated::{OldPart, Outdated};
+pub use range::{GROUP_MASK, HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};
+pub use stale::Looked;
 pub use table::Table;
 pub use value::Value;
 pub use window::{Drained, Window};

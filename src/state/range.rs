@@ -6,6 +6,9 @@ pub const KEY_GROUPS: u32 = 4096;
 
 const GROUP_BITS: u32 = KEY_GROUPS.trailing_zeros();
 
+/// The bits of a hash that are its key group.
+pub const GROUP_MASK: u64 = u64::MAX << (64 - GROUP_BITS);
+
 /// The hashes that a task owns: a contiguous range, whole key groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashRange {
@@ -42,6 +45,11 @@ impl HashRange {
 #[inline]
 pub fn key_group(hash: u64) -> u32 {
     (hash >> (64 - GROUP_BITS)) as u32
+}
+
+/// The hashes of a key group.
+pub(super) fn hashes_of(group: u32) -> HashRange {
+    HashRange::of_prefix(u64::from(group) << (64 - GROUP_BITS), GROUP_BITS)
 }
 
 /// The task, of `tasks`, that owns a hash.

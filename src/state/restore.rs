@@ -3,7 +3,7 @@
 
 use super::buckets::{Buckets, Layout};
 use super::chain::{Chain, Source};
-use super::directory::{DEPTH_MAX, Directory};
+use super::directory::{Depths, Directory};
 use super::entry::Entry;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG};
 use super::room::Region;
@@ -63,14 +63,12 @@ impl Buckets {
         let mut ours = Vec::new();
         for part in parts {
             let root = Root::decode(part.root)?;
-            if (root.key_bytes, root.value_bytes, root.seed) != (key_bytes, value_bytes, self.hasher.seed()) {
+            let job = (key_bytes, value_bytes, self.hasher.seed(), self.hasher.is_of_elements());
+            if (root.key_bytes, root.value_bytes, root.seed, root.of_elements) != job {
                 let what = format!(
-                    "it has keys of {:?} and values of {:?} bytes and hash seed {:#x}, the job has {key_bytes:?}, \
-                     {value_bytes:?} and {:#x}",
-                    root.key_bytes,
-                    root.value_bytes,
-                    root.seed,
-                    self.hasher.seed()
+                    "it has keys of {:?} and values of {:?} bytes, hash seed {:#x} and elements {}; the job has {key_bytes:?}, \
+                     {value_bytes:?}, {:#x} and {}",
+                    root.key_bytes, root.value_bytes, root.seed, root.of_elements, job.2, job.3
                 );
                 return Err(StateError::Mismatch { what });
             }
@@ -121,10 +119,10 @@ impl Buckets {
         let (whole, mut by_entry): (Vec<_>, Vec<_>) = buckets
             .filter(|&(part, id)| part.region(id).hashes().meets(&range))
             .partition(|&(part, id)| is_whole(part, id));
-        let depths: Vec<_> = whole.iter().map(|&(part, id)| part.region(id).depth).collect();
-        let deepest = self.deepest(&depths);
+        let depths = Depths::of(range, whole.iter().map(|&(part, id)| part.region(id)));
+        self.directory.grow(depths.depth, whole.len() as u64);
         for (part, id) in whole {
-            if part.region(id).depth > deepest || !self.take_over(part, id)? {
+            if !depths.admit(part.region(id)) || !self.take_over(part, id)? {
                 by_entry.push((part, id));
             }
         }
@@ -132,12 +130,6 @@ impl Buckets {
             self.new_bucket(Region { prefix, depth })?;
         }
         by_entry.into_iter().try_for_each(|(part, id)| self.deal_out_entries(part, id))
-    }
-
-    /// The greatest depth for which the buckets up to it make up for the size of the directory.
-    fn deepest(&self, depths: &[u32]) -> u32 {
-        let up_to = |depth: u32| depths.iter().filter(|&&other| other <= depth).count() as u64;
-        (1..=DEPTH_MAX).rev().find(|&depth| Directory::admits(self.range, depth, up_to(depth))).unwrap_or(1)
     }
 
     /// Makes a bucket in the place of an old one. Says whether the entries have come with it.
@@ -161,7 +153,7 @@ impl Buckets {
         let mut chain = Chain::new(part, bucket);
         while let Some((_, page)) = chain.next()? {
             for entry in part.layout.entries(page) {
-                let hash = self.hash_of(&entry);
+                let hash = entry.hash(&self.hasher);
                 if self.range.contains(hash) {
                     let key = whole_key(part, &entry, &mut key)?;
                     self.put(hash, key, whole_value(part, &entry, &mut value)?)?;
@@ -213,7 +205,7 @@ impl<'a> Checked<'a> {
     }
 
     /// What the header of a bucket's page says.
-    fn region(&self, bucket: PageId) -> Region {
+    pub fn region(&self, bucket: PageId) -> Region {
         let head = Head::load(self.pages[&bucket]);
         Region { prefix: head.prefix, depth: u32::from(head.depth) }
     }
@@ -263,7 +255,7 @@ impl<'a> Checked<'a> {
         hasher: Hasher,
         seen: &mut HashSet<PageId>,
     ) -> Result<(), StateError> {
-        let hash = entry.long_key_hash().unwrap_or_else(|| hasher.hash_bytes(entry.key));
+        let hash = entry.hash(&hasher);
         if !region.hashes().contains(hash) || !self.root.range.contains(hash) {
             return Err(StateError::corrupt(format!("page {id} has an entry that belongs elsewhere")));
         }

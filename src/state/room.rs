@@ -2,19 +2,26 @@
 
 use super::buckets::{Buckets, Layout, groups_for};
 use super::chain::{Chain, chain};
-use super::directory::{DEPTH_MAX, Directory};
-use super::entry::Entry;
+use super::directory::DEPTH_MAX;
 use super::groups::Shape;
-use super::head::{BUCKET, CHAINED, Head};
+use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head};
 use super::{HashRange, StateError};
 use crate::page::PageId;
+use std::ops::Add;
 
 /// What the pages of a bucket hold.
 #[derive(Clone, Copy, Default)]
-struct Load {
-    count: usize,
-    heap_live: usize,
-    heap_dead: usize,
+pub(super) struct Load {
+    pub count: usize,
+    /// Bytes of the entries, if they were built anew.
+    pub heap_live: usize,
+}
+
+impl Add for Load {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { count: self.count + other.count, heap_live: self.heap_live + other.heap_live }
+    }
 }
 
 /// All hashes that begin with so many bits of a prefix.
@@ -32,6 +39,11 @@ impl Region {
     /// Whether there can be a bucket of it in a table of this range.
     pub fn is_within(self, range: &HashRange) -> bool {
         self.depth <= DEPTH_MAX && self.hashes().start == self.prefix && self.hashes().meets(range)
+    }
+
+    /// The one that differs in the last bit of the prefix.
+    pub fn buddy(self) -> Option<Self> {
+        (self.depth > 0).then(|| Self { prefix: self.prefix ^ 1 << (64 - self.depth), ..self })
     }
 
     fn halves(self) -> [Self; 2] {
@@ -67,33 +79,31 @@ impl Buckets {
         let head = Head::load(self.pages.read(bucket)?);
         let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
         let chain = chain(&self.pages, bucket)?;
-        let load = self.load(&chain)?;
-        let groups = self.groups_for(load.count + 1, load.heap_live + bytes);
-        if self.is_worth_compacting(chain.len(), load, bytes, groups) {
-            return self.rebuild(&chain, &[region], groups);
+        let mut load = Load { count: 1, heap_live: bytes };
+        for &id in &chain {
+            if self.compact_for(id, bytes)? {
+                return Ok(());
+            }
+            load = load + self.load_of(self.pages.read(id)?);
         }
-        if Directory::admits(self.range, region.depth + 1, self.buckets) {
-            let halves = region.halves();
-            let ours: Vec<_> = halves.into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+        let groups = self.groups_for(load.count, load.heap_live);
+        let ours: Vec<_> = region.halves().into_iter().filter(|half| half.hashes().meets(&self.range)).collect();
+        if self.directory.make_way(ours[0], self.buckets) {
             return self.rebuild(&chain, &ours, groups);
         }
         self.chain_on(chain[chain.len() - 1], region, groups).map(|_| ())
     }
 
-    fn load(&self, chain: &[PageId]) -> Result<Load, StateError> {
-        let mut load = Load::default();
-        for &id in chain {
-            let head = Head::load(self.pages.read(id)?);
-            load.count += head.count as usize;
-            if self.layout == Layout::Heap {
-                load.heap_live += head.heap_live(self.pages.page_bytes());
-                load.heap_dead += head.heap_dead as usize;
-            }
+    /// What a page holds.
+    pub fn load_of(&self, page: &[u8]) -> Load {
+        let mut load = Load { count: Head::load(page).count as usize, heap_live: 0 };
+        if self.layout == Layout::Heap {
+            load.heap_live = self.layout.entries(page).map(|entry| entry.trimmed().bytes()).sum();
         }
-        Ok(load)
+        load
     }
 
-    fn groups_for(&self, count: usize, heap_bytes: usize) -> usize {
+    pub fn groups_for(&self, count: usize, heap_bytes: usize) -> usize {
         match self.layout {
             Layout::Fixed { key_bytes, value_bytes } => {
                 Shape::filling(self.pages.page_bytes(), key_bytes + value_bytes).groups
@@ -102,18 +112,35 @@ impl Buckets {
         }
     }
 
-    /// Whether building the bucket anew, without dead bytes and with the right number of groups, lets it take the entry
-    /// and leaves enough free that it does not soon come to that again.
-    fn is_worth_compacting(&self, pages: usize, load: Load, bytes: usize, groups: usize) -> bool {
+    /// Compacts a page if it then takes an entry of so many bytes and has enough left that it does not soon come to that again.
+    fn compact_for(&mut self, id: PageId, bytes: usize) -> Result<bool, StateError> {
         if self.layout != Layout::Heap {
-            return false;
+            return Ok(false);
         }
-        if pages > 1 {
-            return load.heap_dead * 4 > load.heap_live + load.heap_dead;
-        }
+        let load = self.load_of(self.pages.read(id)?);
+        let groups = self.groups_for(load.count + 1, load.heap_live + bytes);
         let shape = self.layout.shape(groups);
-        let used = shape.end() + load.heap_live + bytes;
-        used <= self.pages.page_bytes() * 7 / 8 && load.count < shape.limit()
+        let is_worth_it =
+            shape.end() + load.heap_live + bytes <= self.pages.page_bytes() * 7 / 8 && load.count < shape.limit();
+        if is_worth_it {
+            self.compact(id, groups)?;
+        }
+        Ok(is_worth_it)
+    }
+
+    /// Builds a page anew where it is: without dead bytes, with so many groups, which are enough.
+    pub fn compact(&mut self, id: PageId, groups: usize) -> Result<(), StateError> {
+        let (layout, shape) = (self.layout, self.layout.shape(groups));
+        let page = self.pages.write(id)?;
+        self.copy.clear();
+        self.copy.extend_from_slice(page);
+        let (heap_low, groups) = (page.len() as u32, groups as u16);
+        Head { groups, count: 0, heap_low, heap_dead: 0, long_entries: 0, ..Head::load(page) }.store(page);
+        page[HEAD_BYTES..shape.end()].fill(0);
+        for entry in layout.entries(&self.copy) {
+            layout.add(page, entry.hash(&self.hasher), &entry.trimmed());
+        }
+        Ok(())
     }
 
     /// A new page without entries.
@@ -176,8 +203,8 @@ impl Buckets {
             copy.clear();
             copy.extend_from_slice(self.pages.read(id)?);
             for entry in self.layout.entries(&copy) {
-                let entry = Entry { value_room: entry.value.len(), ..entry };
-                let hash = self.hash_of(&entry);
+                let entry = entry.trimmed();
+                let hash = entry.hash(&self.hasher);
                 let half = usize::from(regions.len() > 1 && hash >> (64 - regions[0].depth) & 1 == 1);
                 if !self.layout.has_room(self.pages.read(tails[half])?, entry.bytes()) {
                     tails[half] = self.chain_on(tails[half], regions[half], groups)?;

@@ -26,7 +26,7 @@ impl<'a> Rows<'a> {
     /// `Corrupt`: root or pages are not what a table has left. `Mismatch`: they are that of a newer version.
     pub fn new(part: &Part<'a>) -> Result<Self, StateError> {
         let root = Root::decode(part.root)?;
-        Self::hashed_by(Hasher::new(root.seed), root, part)
+        Self::hashed_by(root.hasher(), root, part)
     }
 
     pub(super) fn hashed_by(hasher: Hasher, root: Root, part: &Part<'a>) -> Result<Self, StateError> {

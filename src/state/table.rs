@@ -131,10 +131,16 @@ impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch where the keys of a window are or will be, if the table is large.
     #[inline]
     pub fn prefetch_all<T>(&self, window: &Window<T>) {
+        self.prefetch_hashes(window.hashes());
+    }
+
+    /// The same for keys of these hashes.
+    #[inline]
+    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
         if self.groups == 0 {
-            self.prefetch_heap(window.hashes());
+            self.prefetch_heap(hashes);
         } else if self.bytes() > PREFETCH_ABOVE_BYTES {
-            window.hashes().for_each(|hash| self.prefetch(hash));
+            hashes.for_each(|hash| self.prefetch(hash));
         }
     }
 
@@ -327,6 +333,11 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
+        if K::WIDTH.is_some() && Self::KEY_BYTES <= SMALL_KEY_BYTES {
+            let mut bytes = [0; SMALL_KEY_BYTES];
+            key.store(&mut bytes[..Self::KEY_BYTES]);
+            return self.buckets.locate(hash, &bytes[..Self::KEY_BYTES]);
+        }
         let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
         key.encode(&mut bytes);
         self.buckets.locate(hash, &bytes)

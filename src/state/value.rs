@@ -54,6 +54,18 @@ impl<V> Value<V> {
         self.value.is_none()
     }
 
+    /// Takes the value out for somebody who [gives it back](Value::give_back): so far nothing has changed.
+    #[inline]
+    pub(crate) fn lend(&mut self) -> Option<V> {
+        self.value.take()
+    }
+
+    /// What has become of the value that was lent.
+    #[inline]
+    pub(crate) fn give_back(&mut self, value: Option<V>, is_changed: bool) {
+        (self.value, self.changed) = (value, is_changed);
+    }
+
     /// The value in the end, and whether it has been touched.
     #[inline]
     pub(super) fn into_parts(self) -> (Option<V>, bool) {

@@ -8,6 +8,7 @@
 //! 4. No start may go on from an older epoch than one that was reported as durable, and in the end no part may be left
 //!    pending.
 
+use super::looks::Looks;
 use super::trip::TRIPPED;
 use super::world::Length;
 use super::{Fault, Incident, Trip, World};
@@ -124,13 +125,16 @@ impl World {
         let asks = !self.random.one_in(3);
         let asks_once_in = 2 + self.length.steps / 30;
         let mut asked: Option<Pending> = None;
+        let (mut looks, looks_once_in) = (Looks::default(), 1 + asks_once_in / 2);
         for step in 0..steps {
             clock.fetch_add(self.random.below(3), Ordering::Relaxed);
             let stepped = job.step();
             // An answer given before a crash, in the same step even, holds after it.
             asked = asked.and_then(|pending| self.hear(pending));
             self.audit(job);
+            looks.go_on(job, &mut self.random, &self.disk, looks_once_in);
             if stepped? == Progress::Done {
+                self.note(&looks);
                 assert!(asked.is_none(), "the job is over, and whoever asked for a checkpoint hears nothing");
                 self.length = Length { steps: step + 1, calls: self.trip.calls() };
                 return Ok(Outcome::Finished);
@@ -139,7 +143,15 @@ impl World {
                 asked = Some(job.checkpoint()?);
             }
         }
+        self.note(&looks);
         Ok(Outcome::Crashed)
+    }
+
+    /// Takes in what views have come to.
+    fn note(&mut self, looks: &Looks) {
+        looks.end();
+        self.seen.views += looks.taken;
+        self.seen.views_compared += looks.compared;
     }
 
     /// Shows a checkpoint that has become durable to whoever wants to see it. One that went with a crash is none.

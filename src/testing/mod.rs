@@ -29,7 +29,7 @@
 //!     type Key = bool;
 //!     type In = u64;
 //!     type Out = (u64, u64);
-//!     type State = ();
+//!     type State = Value<()>;
 //!
 //!     fn on_record<E: Emit<(u64, u64)>>(
 //!         &self,
@@ -53,7 +53,7 @@
 //! );
 //! ```
 //!
-//! With `type State = u64`, and the number in the [`Value`](crate::operator::Value), all is well.
+//! With `type State = Value<u64>`, and the number in the [`Value`](crate::operator::Value), all is well.
 //!
 //! # A run of one's own
 //! What the simulator is made of: a [`SimDisk`] with a store on it ([`Store::open_on`](crate::snapshot::Store::open_on),
@@ -66,6 +66,7 @@ mod compare;
 mod drive;
 mod fault;
 mod feed;
+mod looks;
 mod modes;
 mod operator;
 mod random;

@@ -203,6 +203,10 @@ pub struct Seen {
     pub new_files: u64,
     /// Checkpoints that were read back: see [`World::at_checkpoint`].
     pub audited: u64,
+    /// Views that were taken, held and looked at again.
+    pub views: u64,
+    /// Tables in them that were held against the checkpoint of the same cut.
+    pub views_compared: u64,
 }
 
 impl AddAssign<&Seen> for Seen {
@@ -217,5 +221,7 @@ impl AddAssign<&Seen> for Seen {
         self.failed += other.failed;
         self.new_files += other.new_files;
         self.audited += other.audited;
+        self.views += other.views;
+        self.views_compared += other.views_compared;
     }
 }

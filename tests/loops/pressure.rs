@@ -16,7 +16,7 @@ impl Operator for Pass {
     type Key = u64;
     type In = Token;
     type Out = Token;
-    type State = u64;
+    type State = Value<u64>;
 
     fn on_record<E: Emit<Token>>(
         &self,
@@ -25,7 +25,7 @@ impl Operator for Pass {
         passes: &mut Value<u64>,
         out: &mut E,
     ) -> Result<(), snapring::error::Failed> {
-        *passes.get_or_insert_with(|| 0) += 1;
+        *passes.get_or_insert_with(|| 0)? += 1;
         out.emit(record)
     }
 }

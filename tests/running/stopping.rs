@@ -77,7 +77,7 @@ fn a_failure_while_draining_is_not_followed_by_a_restart() {
 }
 
 #[test]
-fn a_savepoint_is_a_store_of_its_own() {
+fn a_job_that_stops_leaves_a_savepoint_from_which_another_starts() {
     let (folder, out) = (tempfile::tempdir().unwrap(), Memory::new());
     let place = tempfile::tempdir().unwrap();
     let with = |job_config: Config| job_config.rate_per_s(100_000);
@@ -88,9 +88,10 @@ fn a_savepoint_is_a_store_of_its_own() {
     let epoch = stopped.checkpoint.unwrap().epoch;
     assert_eq!(stopped.savepoint, Some(Ok(savepoint.clone())));
     drop(folder);
+    let again = tempfile::tempdir().unwrap();
     let only: Vec<_> = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(only, ["saved"], "nothing else is left");
-    let checkpoints = snapring::runtime::Checkpoints::on_demand().to(&savepoint);
+    let checkpoints = on_demand(&again).from_savepoint(&savepoint);
     let job = draw(&out, 30_000).start(config(1).checkpoints(checkpoints)).unwrap();
     assert_eq!(job.restored_epoch(), Some(epoch));
     job.wait().unwrap();
@@ -100,13 +101,14 @@ fn a_savepoint_is_a_store_of_its_own() {
 #[test]
 fn a_savepoint_is_not_put_where_something_is() {
     let (folder, out, place) = (tempfile::tempdir().unwrap(), Memory::new(), tempfile::tempdir().unwrap());
-    std::fs::write(place.path().join("mine"), "precious").unwrap();
+    let mine = place.path().join("mine");
+    std::fs::write(&mine, "precious").unwrap();
     let job = draw(&out, u64::MAX).start(config(2).checkpoints(on_demand(&folder))).unwrap();
-    let stopped = job.stop_with_savepoint(place.path(), Duration::MAX).unwrap();
+    let stopped = job.stop_with_savepoint(&mine, Duration::MAX).unwrap();
     assert!(stopped.checkpoint.is_ok(), "the job has stopped in order: {stopped:?}");
     let refusal = stopped.savepoint.unwrap().unwrap_err();
-    assert!(refusal.contains("holds something already"), "{refusal}");
-    assert_eq!(std::fs::read_to_string(place.path().join("mine")).unwrap(), "precious");
+    assert!(refusal.contains("is there already"), "{refusal}");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "precious");
 }
 
 /// Ends a job whose worker does not return, and checks that this takes no longer than it may.

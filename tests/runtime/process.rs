@@ -20,7 +20,7 @@ impl Operator for Groups {
     type Key = u64;
     type In = u64;
     type Out = (u64, Vec<u64>);
-    type State = Vec<u64>;
+    type State = Value<Vec<u64>>;
 
     fn on_record<E: Emit<Self::Out>>(
         &self,
@@ -29,20 +29,20 @@ impl Operator for Groups {
         group: &mut Value<Vec<u64>>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        group.get_or_insert_with(Vec::new).push(number);
-        match group.get() {
+        group.get_or_insert_with(Vec::new)?.push(number);
+        match group.get()? {
             Some(full) if full.len() == self.len => {
-                let full = group.take().unwrap_or_default();
+                let full = group.take()?.unwrap_or_default();
                 out.emit((*key, full))
             }
             _ => Ok(()),
         }
     }
 
-    fn on_end<E: Emit<Self::Out>>(&self, key: u64, rest: Vec<u64>, out: &mut E) -> Result<(), Failed> {
+    fn on_end<E: Emit<Self::Out>>(&self, key: &u64, rest: &mut Value<Vec<u64>>, out: &mut E) -> Result<(), Failed> {
         self.ends.fetch_add(1, Ordering::Relaxed);
         // More than one record for a key.
-        rest.into_iter().try_for_each(|number| out.emit((key, vec![number])))
+        rest.take()?.into_iter().flatten().try_for_each(|number| out.emit((*key, vec![number])))
     }
 }
 
@@ -100,7 +100,7 @@ impl Operator for Last {
     type Key = u64;
     type In = u64;
     type Out = (u64, u64);
-    type State = u64;
+    type State = Value<u64>;
 
     fn on_record<E: Emit<(u64, u64)>>(
         &self,
@@ -114,7 +114,7 @@ impl Operator for Last {
             "panic" if number == 41 => panic!("41 is bad"),
             _ => {}
         }
-        if last.get().is_some_and(|last| number.is_multiple_of(2) && *last > number) {
+        if last.get()?.is_some_and(|last| number.is_multiple_of(2) && *last > number) {
             return Ok(());
         }
         last.set(number);

@@ -3,7 +3,7 @@
 use snapring::connector::{Generate, Memory};
 use snapring::dataflow::{Dataflow, Stream};
 use snapring::error::Failed;
-use snapring::operator::{Emit, Operator, Value};
+use snapring::operator::{Aggregate, Aggregator, Emit, KeyedState, List, Map, Operator, Value};
 use snapring::record::Record;
 use snapring::runtime::StageConfig;
 use snapring::testing::Random;
@@ -167,6 +167,35 @@ fn grouped(key: u64, sum: i64, end: bool) -> Item {
     Item { id: mix(key ^ sum as u64), key: key / 3, amount: sum, word: format!("g{end}") }
 }
 
+/// What is kept of a key's records. Each kind of state tells the same in its way.
+#[derive(KeyedState)]
+struct Group {
+    /// What the records of the group under way add.
+    adds: List<i64>,
+    /// How often each place in a group has been taken.
+    places: Map<String, u64>,
+    /// Groups that are whole.
+    groups: Value<u64>,
+    records: Aggregate<Counted>,
+}
+
+struct Counted;
+
+impl Aggregator for Counted {
+    type In = ();
+    type Acc = u64;
+    type Out = u64;
+    fn start() -> u64 {
+        0
+    }
+    fn add(count: &mut u64, (): ()) {
+        *count += 1;
+    }
+    fn result(count: &u64) -> u64 {
+        *count
+    }
+}
+
 /// Emits the sum of each group of a key's records, and at the end that of the rest. Every record adds the same, so that
 /// their order is no matter.
 struct Groups;
@@ -175,27 +204,47 @@ impl Operator for Groups {
     type Key = u64;
     type In = Item;
     type Out = Item;
-    /// Number and sum.
-    type State = (u64, i64);
+    type State = Group;
 
-    fn on_record<E: Emit<Item>>(
-        &self,
-        key: &u64,
-        _: Item,
-        value: &mut Value<(u64, i64)>,
-        out: &mut E,
-    ) -> Result<(), Failed> {
-        let (number, sum) = value.take().unwrap_or_default();
-        let (number, sum) = (number + 1, sum + *key as i64);
-        if number == GROUP {
-            return out.emit(grouped(*key, sum, false));
+    fn on_record<E: Emit<Item>>(&self, key: &u64, _: Item, state: &mut Group, out: &mut E) -> Result<(), Failed> {
+        state.adds.push(*key as i64)?;
+        state.records.add(())?;
+        let (len, groups) = (state.adds.len()?, state.groups.get()?.copied().unwrap_or(0));
+        let times = state.places.update(
+            format!("place {len}"),
+            || 0,
+            |times| {
+                *times += 1;
+                *times
+            },
+        )?;
+        assert_eq!(
+            (Some(groups * GROUP + len), times),
+            (state.records.result()?, groups + 1),
+            "the states of {key} differ"
+        );
+        if len < GROUP {
+            return Ok(());
         }
-        value.set((number, sum));
-        Ok(())
+        let sum = state.adds.iter()?.sum::<Result<i64, _>>()?;
+        match groups % 3 {
+            0 => state.adds.clear()?,
+            1 => while state.adds.pop_back()?.is_some() {},
+            _ => while state.adds.pop_front()?.is_some() {},
+        }
+        *state.groups.get_or_insert_with(|| 0)? += 1;
+        if groups == 3 {
+            // All from the beginning: nothing is left of the key.
+            state.places.clear()?;
+            state.groups.take()?;
+            state.records.clear();
+        }
+        out.emit(grouped(*key, sum, false))
     }
 
-    fn on_end<E: Emit<Item>>(&self, key: u64, (_, sum): (u64, i64), out: &mut E) -> Result<(), Failed> {
-        out.emit(grouped(key, sum, true))
+    fn on_end<E: Emit<Item>>(&self, key: &u64, state: &mut Group, out: &mut E) -> Result<(), Failed> {
+        let sum = state.adds.iter()?.sum::<Result<i64, _>>()?;
+        if state.adds.is_empty()? { Ok(()) } else { out.emit(grouped(*key, sum, true)) }
     }
 }
 
@@ -244,10 +293,10 @@ impl Operator for Passing {
     type Key = u64;
     type In = Item;
     type Out = Item;
-    type State = u64;
+    type State = Value<u64>;
 
     fn on_record<E: Emit<Item>>(&self, _: &u64, item: Item, value: &mut Value<u64>, out: &mut E) -> Result<(), Failed> {
-        let passed = value.take().unwrap_or_default();
+        let passed = value.take()?.unwrap_or_default();
         value.set(passed + 1);
         out.emit(item)
     }

@@ -1,7 +1,7 @@
 //! Pieces of dataflow in the bed.
 
 use snapring::error::Failed;
-use snapring::operator::{Emit, Operator, Value};
+use snapring::operator::{Emit, KeyedState, List, Map, Operator, Value};
 use snapring::testing::{Fault, OperatorBed};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ impl Operator for Pairs {
     type Key = u64;
     type In = (u64, i64);
     type Out = (u64, i64);
-    type State = i64;
+    type State = Value<i64>;
 
     fn on_record<E: Emit<(u64, i64)>>(
         &self,
@@ -23,7 +23,7 @@ impl Operator for Pairs {
         first: &mut Value<i64>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        match first.take() {
+        match first.take()? {
             Some(first) => out.emit((*key, first + amount)),
             None => {
                 first.set(amount);
@@ -32,8 +32,8 @@ impl Operator for Pairs {
         }
     }
 
-    fn on_end<E: Emit<(u64, i64)>>(&self, key: u64, first: i64, out: &mut E) -> Result<(), Failed> {
-        out.emit((key, first))
+    fn on_end<E: Emit<(u64, i64)>>(&self, key: &u64, first: &mut Value<i64>, out: &mut E) -> Result<(), Failed> {
+        first.take()?.map_or(Ok(()), |first| out.emit((*key, first)))
     }
 }
 
@@ -64,6 +64,68 @@ fn what_is_right_passes_in_every_way() -> Result<(), Fault> {
     Ok(())
 }
 
+/// The last few amounts of a key, and how often it has had each amount.
+#[derive(KeyedState)]
+struct History {
+    last: List<i64>,
+    times: Map<i64, u64>,
+    /// Longer than any run: under a clock that stands still it must not matter.
+    #[state(ttl_ms = 1)]
+    most: Value<i64>,
+}
+
+struct Histories;
+
+impl Operator for Histories {
+    type Key = u64;
+    type In = (u64, i64);
+    type Out = (u64, Vec<i64>);
+    type State = History;
+
+    fn on_record<E: Emit<Self::Out>>(
+        &self,
+        key: &u64,
+        (_, amount): (u64, i64),
+        state: &mut History,
+        out: &mut E,
+    ) -> Result<(), Failed> {
+        state.last.push(amount)?;
+        if state.last.len()? > 3 {
+            state.last.pop_front()?;
+        }
+        let times = state.times.update(
+            amount % 3,
+            || 0,
+            |times| {
+                *times += 1;
+                *times
+            },
+        )?;
+        let most = state.most.get_or_insert_with(|| amount)?;
+        *most = amount.max(*most);
+        let mut all = vec![times as i64, *most];
+        for amount in state.last.iter()? {
+            all.push(amount?);
+        }
+        out.emit((*key, all))
+    }
+
+    fn on_end<E: Emit<Self::Out>>(&self, key: &u64, state: &mut History, out: &mut E) -> Result<(), Failed> {
+        let mut times: Vec<_> = state.times.iter()?.collect::<Result<_, _>>()?;
+        times.sort();
+        out.emit((*key, times.into_iter().map(|(amount, times)| amount * 100 + times as i64).collect()))
+    }
+}
+
+#[test]
+fn several_states_are_right_in_every_way() -> Result<(), Fault> {
+    let seen = OperatorBed::new(amounts(), |amounts| amounts.key_by(|(key, _)| *key).process("histories", Histories))
+        .in_order_per_key(|(key, _)| *key)
+        .run()?;
+    assert!(seen.seeds == 50 && seen.restarts > 10 && seen.restores > 30, "{seen:?}");
+    Ok(())
+}
+
 fn output(fault: &Fault) -> (&str, &str) {
     match fault {
         Fault::Output { difference, run } => (difference, run),
@@ -78,7 +140,7 @@ impl Operator for Counts {
     type Key = u64;
     type In = u64;
     type Out = u64;
-    type State = ();
+    type State = Value<()>;
 
     fn on_record<E: Emit<u64>>(&self, _: &u64, _: u64, _: &mut Value<()>, out: &mut E) -> Result<(), Failed> {
         out.emit(self.0.fetch_add(1, Ordering::Relaxed))

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{NEVER, Pages, SOURCE, not_allocated};
+use super::{Entry, NEVER, Pages, SOURCE, not_allocated};
 use crate::page::buffer::Buffer;
 use crate::page::list::IdList;
 use crate::page::{FrozenPage, PageError, PageId, PageSource, Pool};
@@ -57,6 +57,11 @@ impl Pages {
             self.source = None;
         }
         Ok(self.source.is_none())
+    }
+
+    /// Whether a page is absent.
+    pub fn is_absent(&self, id: PageId) -> bool {
+        self.entries.get(id as usize).is_some_and(Entry::is_absent)
     }
 
     /// How many pages are absent.

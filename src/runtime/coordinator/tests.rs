@@ -90,7 +90,7 @@ fn a_commit_goes_from_parts_to_epoch_to_tasks_to_parts() {
     let (mut coordination, events, disk, log) = coordination();
     for (epoch, names) in [(1, ["a", "b"]), (2, ["c", "d"])] {
         let (answer, answered) = channel();
-        events.send(Event::Demand(answer)).unwrap();
+        events.send(Event::Demand(Answer::Durable(answer))).unwrap();
         coordination.poll(0).unwrap();
         for (task, name) in (0..).zip(names) {
             assert_eq!(answered.try_recv(), Err(TryRecvError::Empty), "it is not durable yet");
@@ -111,7 +111,7 @@ fn a_commit_goes_from_parts_to_epoch_to_tasks_to_parts() {
 fn an_epoch_that_cannot_be_written_is_not_reported_as_durable() {
     let (mut coordination, events, disk, log) = coordination();
     let (answer, answered) = channel();
-    events.send(Event::Demand(answer)).unwrap();
+    events.send(Event::Demand(Answer::Durable(answer))).unwrap();
     coordination.poll(0).unwrap();
     (0..100).for_each(|call| disk.at(disk.calls() + call, crate::snapshot::sim::Incident::Fail));
     events.send(Event::Snapshot { task: 0, epoch: 1, snapshot: snapshot("a") }).unwrap();
@@ -143,7 +143,7 @@ fn the_last_epoch_is_tried_again_and_then_fails_the_job() {
 fn of_an_epoch_given_up_the_parts_are_kept_and_the_rest_is_not() {
     let (mut coordination, events, disk, log) = coordination();
     let (answer, answered) = channel();
-    events.send(Event::Demand(answer)).unwrap();
+    events.send(Event::Demand(Answer::Durable(answer))).unwrap();
     coordination.poll(0).unwrap();
     events.send(Event::Snapshot { task: 0, epoch: 1, snapshot: snapshot("early") }).unwrap();
     coordination.poll(10).unwrap();
@@ -162,11 +162,11 @@ fn of_an_epoch_given_up_the_parts_are_kept_and_the_rest_is_not() {
 fn the_last_epoch_answers_everybody() {
     let (mut coordination, events, _disk, _log) = coordination();
     let (first, first_answered) = channel();
-    events.send(Event::Demand(first)).unwrap();
+    events.send(Event::Demand(Answer::Durable(first))).unwrap();
     coordination.poll(0).unwrap();
     // Asked while epoch 1 is under way, so for epoch 2; which never comes, as both tasks finish in this one.
     let (second, second_answered) = channel();
-    events.send(Event::Demand(second)).unwrap();
+    events.send(Event::Demand(Answer::Durable(second))).unwrap();
     events.send(Event::Finished { task: 0, snapshot: snapshot("a") }).unwrap();
     events.send(Event::Finished { task: 1, snapshot: snapshot("b") }).unwrap();
     assert!(coordination.poll(0).unwrap());

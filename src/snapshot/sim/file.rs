@@ -1,8 +1,7 @@
 //! One file of the simulated disk. It must not know what becomes of its name.
 
 use super::{Incident, SimDisk};
-use crate::snapshot::sink::{Ahead, ReadAt, Run, Sink};
-use crate::snapshot::sums::Sums;
+use crate::snapshot::sink::{ReadAt, Sink};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -126,16 +125,6 @@ impl Sink for SimFile {
         let len = if half { bytes.len() / 2 } else { bytes.len() };
         disk.files[self.number].put(offset_bytes, &bytes[..len])?;
         disk.end(incident)
-    }
-
-    /// One after the other, whatever threads there are: calls are counted.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _: &Sums, _: Ahead) -> io::Result<()> {
-        // Each in one call, so that its failure leaves any part of it.
-        let mut write = |run: &mut Run<'_>| {
-            self.write(run.offset_bytes, run.parts)?;
-            run.sum_and(|_, _| Ok(()))
-        };
-        runs.iter_mut().try_for_each(&mut write)
     }
 
     fn sync(&mut self) -> io::Result<()> {

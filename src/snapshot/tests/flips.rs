@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 4096;
 /// Far apart, so that there are nodes on three levels.
 const IDS: [PageId; 6] = [0, 1, 255, 256, 70_000, 130_000];
 
-fn options() -> StoreOptions {
+pub(super) fn options() -> StoreOptions {
     StoreOptions { keep: 3, page_bytes: PAGE_BYTES as u32, segment_bytes: 65536, ..StoreOptions::default() }
 }
 
@@ -35,7 +35,7 @@ fn written(epoch: u64, id: PageId) -> u64 {
     if epoch == 1 || id == IDS[0] || id == IDS[5] { epoch } else { 1 }
 }
 
-fn commit(store: &mut Store, epoch: u64) {
+pub(super) fn commit(store: &mut Store, epoch: u64) {
     let changed = IDS.iter().filter(|id| written(epoch, **id) == epoch).map(|id| (*id, page(epoch, *id)));
     let (changed, page_bytes, full) = (changed.collect(), PAGE_BYTES as u32, epoch == 1);
     let pages = FrozenPages {
@@ -55,7 +55,7 @@ fn commit(store: &mut Store, epoch: u64) {
 }
 
 /// Nothing of it is damaged, and all of it is as it was.
-fn check(restored: &Restored) -> Result<(), StoreError> {
+pub(super) fn check(restored: &Restored) -> Result<(), StoreError> {
     let (epoch, entry) = (restored.epoch, &restored.entries[0]);
     let found: Vec<_> = entry.pages()?.map(|(id, bytes)| (id, bytes.to_vec())).collect();
     let meant: Vec<_> = IDS.iter().map(|id| (*id, page(written(epoch, *id), *id).to_vec())).collect();
@@ -96,8 +96,8 @@ fn kinds(disk: &SimDisk) -> Kinds {
     let forest = Forest { source: &*source, geometry: head.geometry };
     let mut kinds = Kinds::default();
     kinds.0.insert("superblock", std::iter::once(0..SECTOR_BYTES).collect());
-    let copies = |offset: u64| (0..META_COPIES).map(move |copy| offset as usize + copy * SECTOR_BYTES);
-    let metas = META_OFFSETS.into_iter().flat_map(copies).map(|at| at..at + SECTOR_BYTES);
+    let copies = |&offset: &u64| (0..META_COPIES).map(move |copy| offset as usize + copy * SECTOR_BYTES);
+    let metas = META_OFFSETS.iter().flat_map(copies).map(|at| at..at + SECTOR_BYTES);
     kinds.0.insert("meta", metas.collect());
     let (table, blocks) = read_table(forest, &head.meta).unwrap();
     blocks.into_iter().for_each(|block| kinds.block("epoch table", block));

@@ -2,6 +2,7 @@
 //! changed where it lies, another one in memory that is kept; whatever needs more than one page goes the long way.
 
 use super::{Table, change, decode};
+use crate::page::fetch_ahead;
 use crate::record::Record;
 use crate::state::StateError;
 use crate::state::buckets::Layout;
@@ -18,33 +19,33 @@ const STEP: usize = 64;
 impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.
     pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
-        let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);
         if self.bytes() <= PREFETCH_ABOVE_BYTES {
             return;
         }
-        let mut step = [(0, 0, 0); STEP];
+        let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);
+        let are_headers_far = pages.live() > HEADERS_ABOVE;
+        let mut step: [(u64, usize, &[u8]); STEP] = [(0, 0, &[]); STEP];
         loop {
             let mut len = 0;
             for (place, hash) in step.iter_mut().zip(hashes.by_ref()) {
-                *place = (hash, directory.bucket_of(hash), 0);
+                // A page that cannot be read is met again, and told of, by the update.
+                let page = pages.read(directory.bucket_of(hash)).unwrap_or_default();
+                if are_headers_far {
+                    fetch_ahead(page, 0);
+                }
+                *place = (hash, 0, page);
                 len += 1;
             }
             let step = &mut step[..len];
-            if pages.live() > HEADERS_ABOVE {
-                step.iter().for_each(|&(_, bucket, _)| pages.prefetch(bucket, 0));
-            }
-            for (hash, bucket, home) in step.iter_mut() {
-                // A page that cannot be read is met again, and told of, by the update.
-                let Ok(page) = pages.read(*bucket) else { continue };
+            for (hash, home, page) in step.iter_mut().filter(|(.., page)| !page.is_empty()) {
                 *home = Layout::Heap.shape_of(page).home(*hash);
-                pages.prefetch(*bucket, *home);
+                fetch_ahead(page, *home);
             }
-            for &(hash, bucket, home) in step.iter() {
-                let Ok(page) = pages.read(bucket) else { continue };
+            for &(hash, home, page) in step.iter().filter(|(.., page)| !page.is_empty()) {
                 if let Some(slot) = Layout::Heap.shape_of(page).first_at(page, home, hash) {
                     let entry = usize::from(u16_at(page, slot));
-                    pages.prefetch(bucket, entry);
-                    pages.prefetch(bucket, entry + 32);
+                    fetch_ahead(page, entry);
+                    fetch_ahead(page, entry + 32);
                 }
             }
             if len < STEP {

@@ -1,10 +1,13 @@
 //! `#[derive(Record)]`: the field-wise code of a record. What the bytes look like is told in `snapring::record`, which the
-//! generated code calls by its full path; this crate knows tokens only.
+//! generated code calls by its full path; this crate knows tokens only. `#[derive(KeyedState)]`: the states of an operator,
+//! likewise for `snapring::operator`.
 
 mod check;
 mod enums;
 mod fields;
+mod hints;
 mod methods;
+mod states;
 mod structs;
 
 use proc_macro2::TokenStream;
@@ -14,11 +17,21 @@ use syn::{Data, DeriveInput, Ident, WherePredicate, parse_macro_input, parse_quo
 
 /// Makes a struct or an enum a record: see `snapring::record`.
 ///
-/// Every field must be a record; type parameters are asked to be records.
-#[proc_macro_derive(Record)]
+/// Every field must be a record; type parameters are asked to be records. `#[record(was = "…")]` on a field or a variant: it
+/// had that name before. `#[record(default = …)]` on a field: what it is in values from before it was there.
+#[proc_macro_derive(Record, attributes(record))]
 pub fn derive_record(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Makes a struct of states what an operator holds of a key: see `snapring::operator::KeyedState`.
+///
+/// States have the names of the fields. `#[state(ttl_ms = …)]`: after so many milliseconds without a change it is gone.
+#[proc_macro_derive(KeyedState, attributes(state))]
+pub fn derive_keyed_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    states::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -31,6 +44,7 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             return Err(syn::Error::new(data.union_token.span, reason));
         }
     };
+    let hints = hints::method(input)?;
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
         parameter.bounds.push(parse_quote!(::snapring::record::Record));
@@ -49,6 +63,7 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         #[allow(trivial_bounds)]
         impl #impl_generics ::snapring::record::Record for #name #type_generics #where_clause {
             #body
+            #hints
         }
     })
 }

@@ -75,7 +75,7 @@ impl Operator for Smallest {
     type In = Message;
     /// A message goes round again, what is known in the end leaves the loop.
     type Out = Result<Message, NodeComponent>;
-    type State = Node;
+    type State = Value<Node>;
 
     fn on_record<E: Emit<Self::Out>>(
         &self,
@@ -84,14 +84,14 @@ impl Operator for Smallest {
         state: &mut Value<Node>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        let is_news = state.get().is_none_or(|known| match &news {
+        let is_news = state.get()?.is_none_or(|known| match &news {
             News::Neighbour(neighbour) => !known.neighbours.contains(neighbour),
             News::Component(component) => *component < known.component,
         });
         if !is_news {
             return Ok(());
         }
-        let state = state.get_or_insert_with(|| Node { component: *node, neighbours: Vec::new() });
+        let state = state.get_or_insert_with(|| Node { component: *node, neighbours: Vec::new() })?;
         let tell = |node: u64, component: u64| Ok(Message { node, news: News::Component(component) });
         match news {
             News::Neighbour(neighbour) => {
@@ -105,7 +105,10 @@ impl Operator for Smallest {
         }
     }
 
-    fn on_end<E: Emit<Self::Out>>(&self, node: u64, state: Node, out: &mut E) -> Result<(), Failed> {
-        out.emit(Err(NodeComponent { node, component: state.component }))
+    fn on_end<E: Emit<Self::Out>>(&self, node: &u64, state: &mut Value<Node>, out: &mut E) -> Result<(), Failed> {
+        match state.get()? {
+            Some(known) => out.emit(Err(NodeComponent { node: *node, component: known.component })),
+            None => Ok(()),
+        }
     }
 }

@@ -75,7 +75,7 @@ impl Operator for Spread {
     type In = Message;
     /// A message goes round again, what has been found leaves the loop.
     type Out = Result<Message, Reached>;
-    type State = Node;
+    type State = Value<Node>;
 
     fn on_record<E: Emit<Self::Out>>(
         &self,
@@ -84,14 +84,14 @@ impl Operator for Spread {
         state: &mut Value<Node>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        let is_news = state.get().is_none_or(|known| match &news {
+        let is_news = state.get()?.is_none_or(|known| match &news {
             News::EdgeTo(target) => !known.edges_to.contains(target),
             News::ReachedFrom(start) => !known.reached_from.contains(start),
         });
         if !is_news {
             return Ok(());
         }
-        let state = state.get_or_insert_with(Node::default);
+        let state = state.get_or_insert_with(Node::default)?;
         let tell = |node: u64, start: u64| Ok(Message { node, news: News::ReachedFrom(start) });
         match news {
             News::EdgeTo(target) => {

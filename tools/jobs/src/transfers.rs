@@ -110,7 +110,7 @@ impl Operator for Transfers {
     type In = Transfer;
     /// A transfer goes round again, a balance leaves the loop.
     type Out = Result<Transfer, Balance>;
-    type State = Account;
+    type State = Value<Account>;
 
     fn on_record<E: Emit<Self::Out>>(
         &self,
@@ -119,7 +119,7 @@ impl Operator for Transfers {
         account: &mut Value<Account>,
         out: &mut E,
     ) -> Result<(), Failed> {
-        let account = account.get_or_insert_with(|| Account { balance: self.amount, sent: 0 });
+        let account = account.get_or_insert_with(|| Account { balance: self.amount, sent: 0 })?;
         account.balance += arrived.amount;
         if arrived.hops_left == 0 {
             return Ok(());
@@ -133,8 +133,16 @@ impl Operator for Transfers {
         out.emit(Ok(Transfer { to, amount, hops_left: arrived.hops_left - 1 }))
     }
 
-    fn on_end<E: Emit<Self::Out>>(&self, account: u64, state: Account, out: &mut E) -> Result<(), Failed> {
-        out.emit(Err(Balance { account, balance: state.balance }))
+    fn on_end<E: Emit<Self::Out>>(
+        &self,
+        number: &u64,
+        account: &mut Value<Account>,
+        out: &mut E,
+    ) -> Result<(), Failed> {
+        match account.get()? {
+            Some(account) => out.emit(Err(Balance { account: *number, balance: account.balance })),
+            None => Ok(()),
+        }
     }
 }
 

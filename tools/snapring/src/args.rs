@@ -85,6 +85,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
 
+    /// Begin with this savepoint: the folder of --state must be new or empty, and is begun with a checked copy of the file
+    #[arg(long, value_name = "FILE", requires = "state", conflicts_with = "epoch")]
+    pub from_savepoint: Option<PathBuf>,
+
+    /// On SIGUSR1, copy a checkpoint into this file while the job runs on; what is there already is left alone
+    #[arg(long, value_name = "FILE", requires = "state")]
+    pub savepoint: Option<PathBuf>,
+
     /// Pin one worker to each of these cores [default: all that are allowed]
     #[arg(long, value_delimiter = ',', value_name = "CORE,...")]
     pub cores: Option<Vec<usize>>,
@@ -166,6 +174,11 @@ pub struct RunArgs {
     /// With --epoch: go back even where results cannot be taken back, and have them twice
     #[arg(long, requires = "epoch")]
     pub accept_duplicates: bool,
+
+    /// What the checkpoint has of an operator, source or sink of the name OLD is that of NEW. Once for each; a rule may stay
+    /// when it has been applied
+    #[arg(long, value_name = "OLD=NEW", requires = "state", value_parser = renamed)]
+    pub renamed: Vec<(String, String)>,
 
     /// transfers: read each checkpoint back while the job runs, and say in a line where the money is: with --json on standard
     /// output, else on standard error. Fails if any is missing, or is there twice
@@ -274,7 +287,7 @@ pub enum Durability {
 pub enum InspectCommand {
     /// List the checkpoints
     Ls {
-        /// The folder that a job was given with --state
+        /// The folder that a job was given with --state, or a savepoint
         state_dir: PathBuf,
         /// As JSON
         #[arg(long)]
@@ -282,7 +295,7 @@ pub enum InspectCommand {
     },
     /// Read everything and check it against its checksums
     Verify {
-        /// The folder that a job was given with --state
+        /// The folder that a job was given with --state, or a savepoint
         state_dir: PathBuf,
         /// Only this checkpoint
         #[arg(long, value_name = "N")]
@@ -293,7 +306,7 @@ pub enum InspectCommand {
     },
     /// List what a checkpoint holds of channels: records that were on their way when it was taken
     Channels {
-        /// The folder that a job was given with --state
+        /// The folder that a job was given with --state, or a savepoint
         state_dir: PathBuf,
         /// This checkpoint [default: the newest one]
         #[arg(long, value_name = "N")]
@@ -337,7 +350,7 @@ pub enum InspectCommand {
     /// Unaligned and stop-the-world checkpoints show it, for they keep what found no room. Of a job that stands, only a
     /// checkpoint which all tasks begin at once can still be taken: --protocol unaligned --initiators all.
     Deadlock {
-        /// The folder that a job was given with --state
+        /// The folder that a job was given with --state, or a savepoint
         state_dir: PathBuf,
         /// This checkpoint [default: the newest one]
         #[arg(long, value_name = "N")]
@@ -346,6 +359,14 @@ pub enum InspectCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Two names: `old=new`.
+fn renamed(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok((old.to_owned(), new.to_owned())),
+        _ => Err(format!("`{text}` does not say what was renamed: write OLD=NEW")),
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::metrics::Fills;
 use crate::notices::Notices;
 use crate::outcome::Wrong;
 use crate::progress::Progress;
+use crate::saving::Saving;
 use crate::signals::{Signals, Stop};
 use snapring::runtime::{Job, Metrics};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ pub struct Follow<'a> {
     signals: &'a Signals,
     progress: Progress,
     audits: Option<&'a mut Audits>,
+    saving: Saving,
     notices: Notices,
     fills: Fills,
     began: Instant,
@@ -46,9 +48,9 @@ pub enum Last {
 }
 
 impl<'a> Follow<'a> {
-    pub fn new(signals: &'a Signals, progress: Progress, audits: Option<&'a mut Audits>) -> Self {
+    pub fn new(signals: &'a Signals, progress: Progress, audits: Option<&'a mut Audits>, saving: Saving) -> Self {
         let (notices, fills) = (Notices::new(), Fills::default());
-        Self { signals, progress, audits, notices, fills, began: Instant::now(), looked: None }
+        Self { signals, progress, audits, saving, notices, fills, began: Instant::now(), looked: None }
     }
 
     /// Waits for the end of the job, or for a signal that comes before it.
@@ -80,6 +82,8 @@ impl<'a> Follow<'a> {
 
     fn step(&mut self, job: &Job) -> Result<(), Wrong> {
         self.progress.show(|| job.progress());
+        let asked = if self.signals.take_savepoint() { self.saving.ask(job) } else { None };
+        asked.into_iter().chain(self.saving.look()).for_each(|line| self.progress.say(&line));
         if let Some(audits) = &mut self.audits {
             let newest = job.progress().last_checkpoint.map(|last| last.epoch);
             audits.look(newest, |line| self.progress.say(line))?;
@@ -107,11 +111,14 @@ impl<'a> Follow<'a> {
         self.progress.say(line);
     }
 
-    /// The last look.
+    /// The last look. A savepoint that is under way is waited for.
     pub fn end(mut self, job: &Job) -> Seen {
         let metrics = self.look(job);
+        if let Some(line) = self.saving.end() {
+            self.progress.say(&line);
+        }
         if let Some(line) = self.notices.end() {
-            self.say(&line);
+            self.progress.say(&line);
         }
         let Notices { warnings, reason: given_up_reason, .. } = self.notices;
         Seen { metrics, fills: self.fills, warnings, given_up_reason }

@@ -13,6 +13,7 @@ mod notices;
 mod outcome;
 mod progress;
 mod run;
+mod saving;
 mod settings;
 mod signals;
 mod summary;

@@ -2,7 +2,7 @@
 
 use indicatif::{HumanBytes, HumanCount};
 use serde_json::{Value, json};
-use snapring::runtime::{ChannelMetrics, CheckpointMetrics, CheckpointOutcome, Metrics, Samples};
+use snapring::runtime::{ChannelMetrics, CheckpointMetrics, CheckpointOutcome, MemoryMetrics, Metrics, Samples};
 use std::time::Duration;
 
 /// More channels than that are told by the fullest ones.
@@ -38,7 +38,21 @@ pub fn text(metrics: &Metrics, fills: &Fills) -> String {
     let mut text = table(tasks(metrics));
     text += &table(channels(metrics, fills));
     text += &table(checkpoints(metrics));
+    text += &memory(&metrics.memory);
     text
+}
+
+/// One line about the memory for state.
+fn memory(memory: &MemoryMetrics) -> String {
+    let MemoryMetrics { in_use_bytes, limit_bytes, stalls, stalled_ns, .. } = *memory;
+    let mut text = format!("memory for state: {}", HumanBytes(in_use_bytes));
+    if limit_bytes < usize::MAX as u64 {
+        text += &format!(" of {}", HumanBytes(limit_bytes));
+    }
+    if stalls > 0 {
+        text += &format!("; waited for {stalls} times, {:.1?} in all", Duration::from_nanos(stalled_ns));
+    }
+    text + "\n"
 }
 
 /// A name and numbers: the first column to the left, the others to the right. Nothing, if there is only the head.
@@ -176,6 +190,10 @@ pub fn object(metrics: &Metrics, fills: &Fills) -> Value {
         "checkpoint_phases": phases,
         "checkpoint_pause_ns": percentiles(metrics, |checkpoint| checkpoint.pause_ns)
             .map(|[p50, p99, max]| json!({ "p50": p50, "p99": p99, "max": max })),
+        "memory": {
+            "in_use_bytes": metrics.memory.in_use_bytes, "limit_bytes": metrics.memory.limit_bytes,
+            "stalls": metrics.memory.stalls, "stalled_ns": metrics.memory.stalled_ns,
+        },
         "checkpoint_interval_ns": metrics.checkpoint_interval().map(|interval| interval.as_nanos() as u64),
     })
 }

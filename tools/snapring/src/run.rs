@@ -8,6 +8,7 @@ use crate::inspect;
 use crate::metrics;
 use crate::outcome::{Outcome, Wrong, print_json, say};
 use crate::progress::Progress;
+use crate::saving::Saving;
 use crate::settings::{check, config, options, protocol};
 use crate::signals::{Signals, Stop};
 use crate::summary::Report;
@@ -28,7 +29,8 @@ pub fn run(args: &RunArgs, started: Instant) -> Outcome {
     let running = flow.start(config(args)).map_err(|error| advised(error.into(), args))?;
     announce(&running);
     let mut audits = audits(args);
-    let mut follow = Follow::new(&signals, Progress::new(args.output.is_none() && !args.json), audits.as_mut());
+    let progress = Progress::new(args.output.is_none() && !args.json);
+    let mut follow = Follow::new(&signals, progress, audits.as_mut(), Saving::new(args));
     let stop = follow.run(&running);
     let (ended, seen) = match stop {
         Err(_) => abort(running, follow),
@@ -128,7 +130,7 @@ fn no_last_checkpoint(reason: String, newest: Option<u64>) -> Wrong {
 /// Adds what to do about a state that is damaged: pages are read when they are first needed, so it may be found late.
 fn advised(wrong: Wrong, args: &RunArgs) -> Wrong {
     match (wrong, &args.state) {
-        (Wrong::Engine(error), Some(state)) if error.exit_code() == 3 => {
+        (Wrong::Engine(error), Some(state)) if error.exit_code() == 3 && args.from_savepoint.is_none() => {
             Wrong::Advised(Box::new(error), inspect::way_back(state))
         }
         // Nobody gives names to the operators of a built-in job; the only one that comes and goes is the sink of `--output`.

@@ -189,11 +189,17 @@ fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
     if let Some(bytes_per_s) = args.writer_bandwidth {
         checkpoints = checkpoints.writer_bytes_per_s(bytes_per_s);
     }
+    if let Some(file) = &args.from_savepoint {
+        checkpoints = checkpoints.from_savepoint(file);
+    }
     if let Some(epoch) = args.epoch {
         checkpoints = checkpoints.from_epoch(epoch);
     }
     if args.accept_duplicates {
         checkpoints = checkpoints.accept_duplicates();
+    }
+    for (old, new) in &args.renamed {
+        checkpoints = checkpoints.renamed(old, new);
     }
     checkpoints
 }

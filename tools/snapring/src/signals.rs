@@ -1,7 +1,7 @@
-//! Signals: the first SIGINT or SIGTERM asks for an orderly end, a second one ends the process from within its handler. Two
+//! Signals: SIGUSR1 asks for a savepoint; the first SIGINT or SIGTERM asks for an orderly end, a second one ends the process from within its handler. Two
 //! that come together are one: `timeout` and some shells send one to the process and one to its group.
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 use std::io;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 /// What has been asked for from outside.
 pub struct Signals {
     asked: Arc<AtomicUsize>,
+    savepoint: Arc<AtomicBool>,
 }
 
 /// Signals that come within this time are one.
@@ -60,11 +61,18 @@ impl Signals {
             std::thread::sleep(TOGETHER);
             again.store(true, Ordering::Relaxed);
         })?;
+        let savepoint = Arc::new(AtomicBool::new(false));
+        flag::register(SIGUSR1, savepoint.clone())?;
         outlive_file_limits()?;
-        Ok(Self { asked })
+        Ok(Self { asked, savepoint })
     }
 
-    /// The signal that came, if one has.
+    /// Whether a savepoint has been asked for since this was last looked at.
+    pub fn take_savepoint(&self) -> bool {
+        self.savepoint.swap(false, Ordering::Relaxed)
+    }
+
+    /// The signal to end that came, if one has.
     pub fn stop(&self) -> Option<Stop> {
         let asked = self.asked.load(Ordering::Relaxed);
         [Stop::Interrupt, Stop::Terminate].into_iter().find(|stop| usize::from(stop.exit_code()) == asked)

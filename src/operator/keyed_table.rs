@@ -1,4 +1,4 @@
-//! The state of a keyed operator, as all of them keep it: a table, and how far the emission at the end has come.
+//! One value per key, as operators keep it that have nothing else: a table, and how far the emission at the end has come.
 
 use super::Progress;
 use super::emitted::Emitted;
@@ -18,29 +18,24 @@ pub(super) const WINDOW: usize = 64;
 
 /// The names of what is kept.
 pub(crate) const TABLE: &str = "table";
-const EMITTED: &str = "emitted";
+pub(crate) const EMITTED: &str = "emitted";
 
-pub(super) struct KeyedState<K, V> {
+pub(super) struct KeyedTable<K, V> {
     open: Open,
     pub table: KeptTable<K, V>,
     /// None: nothing is emitted at the end.
     emitted: Option<Emitted>,
 }
 
-impl<K: Record, V: Record> KeyedState<K, V> {
+impl<K: Record, V: Record> KeyedTable<K, V> {
     /// Opens the state of a task: empty, or its range of what the tasks of a snapshot have left.
     pub fn open<'a>(
         open: Open,
         at_end: bool,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
-        let mut emitted = at_end.then(|| Emitted::nothing(range_of(open.task, open.tasks)));
         let restored: Vec<_> = restored.collect();
-        if let Some(emitted) = &mut emitted {
-            for entry in restored.iter().filter(|entry| entry.state == EMITTED) {
-                emitted.add(value(entry, open.epoch)?);
-            }
-        }
+        let emitted = at_end.then(|| emitted(&open, &restored)).transpose()?;
         let table = KeptTable::open(&open, TABLE, restored.into_iter())?;
         Ok(Self { open, table, emitted })
     }
@@ -76,11 +71,7 @@ impl<K: Record, V: Record> KeyedState<K, V> {
     pub fn freeze(&mut self) -> Vec<Entry> {
         let mut entries = Vec::new();
         self.table.freeze(&self.open, &mut entries);
-        if let Some(emitted) = &self.emitted {
-            let ranges = emitted.ranges();
-            let schema = Vec::<(u64, u64)>::schema();
-            entries.push(self.open.entry(EMITTED, &schema, |bytes| ranges.encode(bytes), None));
-        }
+        entries.extend(self.emitted.as_ref().map(|emitted| emitted_entry(&self.open, emitted)));
         entries
     }
 
@@ -99,4 +90,19 @@ impl<K: Record, V: Record> KeyedState<K, V> {
     pub fn hydrate(&mut self) -> Result<bool, Failed> {
         self.table.hydrate()
     }
+}
+
+/// How far the emission at the end has come, of what the tasks of a snapshot have left.
+pub(super) fn emitted(open: &Open, restored: &[&RestoredEntry]) -> Result<Emitted, Error> {
+    let mut emitted = Emitted::nothing(range_of(open.task, open.tasks));
+    for entry in restored.iter().filter(|entry| entry.state == EMITTED) {
+        emitted.add(value(entry, open.epoch)?);
+    }
+    Ok(emitted)
+}
+
+/// The same for the next snapshot.
+pub(super) fn emitted_entry(open: &Open, emitted: &Emitted) -> Entry {
+    let ranges = emitted.ranges();
+    open.entry(EMITTED, &Vec::<(u64, u64)>::schema(), |bytes| ranges.encode(bytes), None)
 }

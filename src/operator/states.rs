@@ -1,0 +1,457 @@
+//! What an operator of a user's own holds of a key: one state, or a struct of several. It knows how they are run around the
+//! user's code, not what they are.
+
+use super::emitted::Emitted;
+use super::keyed_table::{KeyedTable, TABLE, WINDOW, emitted, emitted_entry};
+use super::kinds::{Aggregate, Aggregator, Keys, List, Map, Opening, Tables, Value, Work};
+use super::operating::Open;
+use super::stage::{Closure, Taken};
+use super::viewing::Viewing;
+use super::{KeyOf, Progress};
+use crate::channel::Records;
+use crate::error::{Error, Failed, StateError};
+use crate::record::Record;
+use crate::snapshot::{Entry, RestoredEntry};
+use crate::state::{Hasher, Window};
+use std::convert::Infallible;
+
+/// What an [`Operator`](super::Operator) holds of a key: a [`Value`], [`List`], [`Map`] or [`Aggregate`], or a struct of such.
+///
+/// A struct derives it; its states have the names of the fields, in snapshots too. With `#[state(ttl_ms = …)]` a state is gone
+/// so many milliseconds after it was last written, by the job's clock; a list or map as a whole, after the last change to
+/// anything in it.
+///
+/// ```
+/// use snapring::connector::{Collect, Items};
+/// use snapring::error::Failed;
+/// use snapring::operator::{Emit, KeyedState, List, Map, Operator, Value};
+/// use snapring::{Config, Dataflow};
+///
+/// #[derive(KeyedState)]
+/// struct Visits {
+///     /// The pages of this visit.
+///     pages: List<String>,
+///     /// How often each page was seen.
+///     seen: Map<String, u64>,
+///     /// Gone after an hour without a page.
+///     #[state(ttl_ms = 3_600_000)]
+///     visits: Value<u64>,
+/// }
+///
+/// /// Emits the pages of a visit, with how often the user has seen them, as it ends.
+/// struct Sessions;
+///
+/// impl Operator for Sessions {
+///     type Key = u64;
+///     type In = (u64, String);
+///     type Out = (u64, Vec<(String, u64)>);
+///     type State = Visits;
+///
+///     fn on_record<E: Emit<Self::Out>>(
+///         &self,
+///         user: &u64,
+///         (_, page): (u64, String),
+///         state: &mut Visits,
+///         out: &mut E,
+///     ) -> Result<(), Failed> {
+///         if page != "logout" {
+///             state.seen.update(page.clone(), || 0, |times| *times += 1)?;
+///             return Ok(state.pages.push(page)?);
+///         }
+///         *state.visits.get_or_insert_with(|| 0)? += 1;
+///         let mut pages = Vec::new();
+///         for page in state.pages.iter()? {
+///             let page = page?;
+///             let times = state.seen.get(&page)?.unwrap_or(0);
+///             pages.push((page, times));
+///         }
+///         state.pages.clear()?;
+///         out.emit((*user, pages))
+///     }
+/// }
+///
+/// let clicks = [(7, "a"), (7, "b"), (8, "c"), (7, "a"), (7, "logout"), (7, "a"), (7, "logout")];
+/// let clicks: Vec<_> = clicks.map(|(user, page)| (user, page.to_owned())).into();
+/// let sessions = Collect::new();
+/// let flow = Dataflow::new("sessions");
+/// let by_user = flow.source("clicks", Items::new(clicks)).key_by(|(user, _)| *user);
+/// by_user.process("sessions", Sessions).sink("sessions", sessions.clone());
+/// flow.start(Config::new().unpinned_workers(1))?.wait()?;
+///
+/// let session = |pages: &[(&str, u64)]| (7, pages.iter().map(|(page, times)| (page.to_string(), *times)).collect::<Vec<_>>());
+/// assert_eq!(sessions.take(), [session(&[("a", 2), ("b", 1), ("a", 2)]), session(&[("a", 3)])]);
+/// # Ok::<(), snapring::Error>(())
+/// ```
+///
+/// What is no state cannot be a field, and the struct is of named fields:
+/// ```compile_fail,E0277
+/// use snapring::operator::{KeyedState, Value};
+/// #[derive(KeyedState)]
+/// struct Visits { last: Value<u64>, count: u64 }
+/// ```
+/// ```compile_fail
+/// use snapring::operator::{KeyedState, Value};
+/// #[derive(KeyedState)]
+/// struct Visits(Value<u64>);
+/// ```
+/// ```compile_fail
+/// use snapring::operator::{KeyedState, Value};
+/// #[derive(KeyedState)]
+/// struct Visits { #[state(ttl = 5)] last: Value<u64> }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what an operator can hold of a key",
+    label = "neither a state nor a struct of states",
+    note = "for one value per key: `Value<T>`; for several states: a struct of them with `#[derive(snapring::operator::KeyedState)]`"
+)]
+pub trait KeyedState: Sized + Send + 'static {
+    #[doc(hidden)]
+    type Kept<K: Record>: Keep<K, Self>;
+}
+
+/// How the states of a task are kept, for keys of type `K`.
+pub trait Keep<K: Record, S>: Sized + Send {
+    /// Names its tables.
+    fn tables() -> Tables;
+
+    /// Opens the state of a task: empty, or its range of what the tasks of a snapshot have left.
+    ///
+    /// # Errors
+    /// What was kept cannot be read, or the pool is exhausted.
+    fn open(open: Open, restored: &[&RestoredEntry]) -> Result<Self, Error>;
+
+    /// Gives each record, with its key and the state of that, to `each`.
+    ///
+    /// # Errors
+    /// That of `each`, or of the state.
+    fn batch<T, B: KeyOf<T, Key = K>>(
+        &mut self,
+        window: &mut Window<T>,
+        records: &mut Records<'_, T>,
+        key: &Closure<B>,
+        each: impl FnMut(&K, T, &mut S) -> Result<(), Failed>,
+    ) -> Result<(), Failed>;
+
+    /// The input has ended: gives some of the keys, with their state, to `each`. `Done` if there were none left.
+    ///
+    /// # Errors
+    /// That of `each`, or of the state.
+    fn end(&mut self, each: impl FnMut(&K, &mut S) -> Result<(), Failed>) -> Result<Progress, Failed>;
+
+    /// The cut: hands over what has changed since the last durable checkpoint.
+    fn freeze(&mut self) -> Vec<Entry>;
+
+    /// The last cut has become durable, or was given up.
+    fn settle(&mut self, durable: bool);
+
+    /// Does what is asked for a view. Whether it is complete here.
+    ///
+    /// # Errors
+    /// What is still in the snapshot cannot be read.
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed>;
+
+    /// Reads a piece of restored state ahead of its need. Whether all is there.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn hydrate(&mut self) -> Result<bool, Failed>;
+
+    /// The next cut hands over everything.
+    ///
+    /// # Errors
+    /// What is still in the snapshot cannot be read.
+    fn forget(&mut self) -> Result<(), Failed>;
+}
+
+/// One value per key and nothing else: changed where it lies.
+pub struct OneValue<K, V> {
+    state: KeyedTable<K, V>,
+}
+
+impl<V: Record> KeyedState for Value<V> {
+    type Kept<K: Record> = OneValue<K, V>;
+}
+
+impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
+    fn tables() -> Tables {
+        let mut tables = Tables::default();
+        tables.state::<K, Value<V>>(TABLE, None);
+        tables
+    }
+
+    fn open(open: Open, restored: &[&RestoredEntry]) -> Result<Self, Error> {
+        Ok(Self { state: KeyedTable::open(open, true, restored.iter().copied())? })
+    }
+
+    fn batch<T, B: KeyOf<T, Key = K>>(
+        &mut self,
+        window: &mut Window<T>,
+        records: &mut Records<'_, T>,
+        key: &Closure<B>,
+        mut each: impl FnMut(&K, T, &mut Value<V>) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        let enter = |window: &mut Window<T>, hasher: &Hasher, record| {
+            let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+            window.push(hash, record);
+        };
+        while records.len() > 0 {
+            let taken = self.state.fill(window, records, enter);
+            self.state.table.modify_batch(taken, |key, record, place| {
+                let mut value = Value::lent(place.lend());
+                each(key, record, &mut value)?;
+                let (value, is_changed) = value.into_parts();
+                place.give_back(value, is_changed);
+                Ok::<(), Failed>(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, mut each: impl FnMut(&K, &mut Value<V>) -> Result<(), Failed>) -> Result<Progress, Failed> {
+        let mut page = Vec::new();
+        let progress = self.state.end(|key, value| {
+            page.push((key, value));
+            Ok(())
+        })?;
+        for (key, value) in page {
+            let mut value = Value::lent(Some(value));
+            each(&key, &mut value)?;
+            let hash = self.state.table.hash(&key);
+            match value.into_parts() {
+                (_, false) => {}
+                (Some(value), true) => drop(self.state.table.insert(hash, &key, value)?),
+                (None, true) => drop(self.state.table.remove(hash, &key)?),
+            }
+        }
+        Ok(progress)
+    }
+
+    fn freeze(&mut self) -> Vec<Entry> {
+        self.state.freeze()
+    }
+
+    fn settle(&mut self, durable: bool) {
+        self.state.settle(durable);
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        self.state.view(asked)
+    }
+
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        self.state.hydrate()
+    }
+
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.state.forget()
+    }
+}
+
+/// Several states, by name. What `#[derive(KeyedState)]` writes.
+pub trait States: Sized + Send + 'static {
+    /// Their names, in the order of [`States::each`].
+    const NAMES: &'static [&'static str];
+
+    /// Names their tables.
+    fn tables<K: Record>(tables: &mut Tables);
+
+    /// Opens them.
+    ///
+    /// # Errors
+    /// What was kept cannot be read, or the pool is exhausted.
+    fn open<K: Record>(opening: &Opening<'_>) -> Result<Self, Error>;
+
+    /// Shows one after the other.
+    ///
+    /// # Errors
+    /// The first of `show`.
+    fn each<E>(&mut self, show: impl FnMut(&mut dyn Work) -> Result<(), E>) -> Result<(), E>;
+}
+
+/// A state of its own has the name that a table has which is an operator's only one.
+macro_rules! alone {
+    ($state:ty, $($of:tt)*) => {
+        impl<$($of)*> KeyedState for $state {
+            type Kept<Key: Record> = Several<Key, Self>;
+        }
+
+        impl<$($of)*> States for $state {
+            const NAMES: &'static [&'static str] = &[TABLE];
+
+            fn tables<Key: Record>(tables: &mut Tables) {
+                tables.state::<Key, Self>(TABLE, None);
+            }
+
+            fn open<Key: Record>(opening: &Opening<'_>) -> Result<Self, Error> {
+                opening.state::<Key, Self>(TABLE, None)
+            }
+
+            #[inline]
+            fn each<E>(&mut self, mut show: impl FnMut(&mut dyn Work) -> Result<(), E>) -> Result<(), E> {
+                show(self)
+            }
+        }
+    };
+}
+
+alone!(List<T>, T: Record);
+alone!(Map<Q, V>, Q: Record, V: Record);
+alone!(Aggregate<A>, A: Aggregator + Send);
+
+/// Several states, and how far the emission at the end has come.
+pub struct Several<K, S> {
+    open: Open,
+    states: S,
+    emitted: Emitted,
+    /// The key decoded last, for what it has allocated.
+    key: Option<K>,
+    hashes: Vec<u64>,
+}
+
+impl<K: Record, S: States> Several<K, S> {
+    /// Moves as many records into the window as it takes, each with its key.
+    fn fill<T, B: KeyOf<T, Key = K>>(
+        &mut self,
+        window: &mut Window<T>,
+        records: &mut Records<'_, T>,
+        key: &Closure<B>,
+    ) {
+        for record in records.take(WINDOW) {
+            let hash = key.call(|key| key.with(&record, |key| window.key(&self.open.hasher, key)));
+            window.push(hash, record);
+        }
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        hashes.extend(window.hashes());
+        self.all(|state| state.prefetch(&hashes));
+        self.hashes = hashes;
+    }
+
+    /// Lends all states of a key.
+    #[inline]
+    fn lend(
+        &mut self,
+        hash: u64,
+        mut bytes: &[u8],
+        to: impl FnOnce(&K, &mut S) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        self.all(|state| state.enter(hash, bytes));
+        let key = match self.key.take() {
+            Some(mut key) => key.decode_into(&mut bytes).map(|()| key),
+            None => K::decode(&mut bytes),
+        };
+        let key = self.key.insert(key.map_err(StateError::from)?);
+        to(key, &mut self.states)?;
+        self.states.each(|state| Ok(state.leave()?))
+    }
+
+    #[inline]
+    fn all(&mut self, mut show: impl FnMut(&mut dyn Work)) {
+        let Ok(()) = self.states.each(|state| {
+            show(state);
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    fn tick(&mut self) {
+        let clock_ns = self.open.clock.now_ns();
+        self.all(|state| state.tick(clock_ns));
+    }
+
+    /// Some of the keys of which anything is kept, in the order of their hashes; and from where to go on.
+    fn keys(&mut self, from: u64) -> Result<(Keys, Option<u64>), Failed> {
+        let (mut keys, mut next) = (Keys::new(), None);
+        self.states.each(|state| {
+            let to = state.keys(from, &mut keys)?;
+            next = [next, to].into_iter().flatten().min();
+            Ok::<(), Failed>(())
+        })?;
+        // Not all states have told of keys further on.
+        if let Some(next) = next {
+            keys.split_off(&(next, Vec::new()));
+        }
+        Ok((keys, next))
+    }
+}
+
+impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
+    fn tables() -> Tables {
+        let mut tables = Tables::default();
+        S::tables::<K>(&mut tables);
+        tables
+    }
+
+    fn open(open: Open, restored: &[&RestoredEntry]) -> Result<Self, Error> {
+        let states = S::open::<K>(&Opening { open: &open, restored })?;
+        let emitted = emitted(&open, restored)?;
+        Ok(Self { open, states, emitted, key: None, hashes: Vec::with_capacity(WINDOW) })
+    }
+
+    fn batch<T, B: KeyOf<T, Key = K>>(
+        &mut self,
+        window: &mut Window<T>,
+        records: &mut Records<'_, T>,
+        key: &Closure<B>,
+        mut each: impl FnMut(&K, T, &mut S) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        self.tick();
+        while records.len() > 0 {
+            self.fill(window, records, key);
+            let count = window.len() as u64;
+            for (hash, key, record) in Taken(window.drain()) {
+                self.lend(hash, key, |key, states| each(key, record, states))?;
+            }
+            self.states.each(|state| Ok::<(), Failed>(state.tidy(count)?))?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, mut each: impl FnMut(&K, &mut S) -> Result<(), Failed>) -> Result<Progress, Failed> {
+        let Some(gap) = self.emitted.next_gap() else { return Ok(Progress::Done) };
+        self.tick();
+        let (keys, next) = self.keys(gap.start)?;
+        for (hash, key) in keys.into_iter().take_while(|(hash, _)| *hash <= gap.end_inclusive) {
+            self.lend(hash, &key, &mut each)?;
+        }
+        self.emitted.add_to(gap, next);
+        Ok(Progress::Made)
+    }
+
+    fn freeze(&mut self) -> Vec<Entry> {
+        let Self { open, states, emitted, .. } = self;
+        let (mut entries, mut names) = (vec![emitted_entry(open, emitted)], S::NAMES.iter());
+        let Ok(()) = states.each(|state| {
+            // Handles of the same type can be swapped, and would find each other's state after a restore.
+            assert_eq!(Some(&state.name()), names.next(), "states must stay in the fields that they were given in");
+            state.freeze(open, &mut entries);
+            Ok::<(), Infallible>(())
+        });
+        entries
+    }
+
+    fn settle(&mut self, durable: bool) {
+        self.all(|state| state.settle(durable));
+    }
+
+    fn view(&mut self, asked: &mut Viewing<'_>) -> Result<bool, Failed> {
+        let (open, mut is_complete) = (&self.open, true);
+        self.states.each(|state| {
+            is_complete &= state.view(open, asked)?;
+            Ok::<(), Failed>(())
+        })?;
+        Ok(is_complete)
+    }
+
+    fn hydrate(&mut self) -> Result<bool, Failed> {
+        let mut is_done = true;
+        self.states.each(|state| {
+            is_done &= state.hydrate()?;
+            Ok::<(), Failed>(())
+        })?;
+        Ok(is_done)
+    }
+
+    fn forget(&mut self) -> Result<(), Failed> {
+        self.states.each(|state| state.forget())
+    }
+}
