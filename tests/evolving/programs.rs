@@ -68,7 +68,7 @@ version!(Second: { note: String = |index| format!("order {index}"), key: u64 = |
     sum.seen = sum.count;
     if sum.count % 3 == 0 { sum.note.push_str("a third"); }
 });
-version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_| None, symbol: Text<4> = |_| Text::EMPTY }
+version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_index| None, symbol: Text<4> = |_index| Text::EMPTY }
     { note: Option<String> = None, count: u64 = 0, last: [u32; 2] = [0; 2] } |sum| { sum.last[1] += 1; });
 version!(Fourth "counts": { key: u64 = |index| index % KEYS } { count: u64 = 0 } |sum| {});
 
