@@ -10,6 +10,7 @@
 //!    again: the one before may not have come to its end. No later epoch is made before, so that they need not.
 //! 5. Every epoch says which lower ones it does not build on: who goes back to it later takes back what those have committed.
 
+use super::renames::Renames;
 use super::start::recover_sinks;
 use crate::error::{Error, RestoreError, StoreError};
 use crate::operator::{WentBack, blamed};
@@ -47,12 +48,16 @@ impl WayBack {
         snapshot: Option<Restored>,
         header: &mut Header,
         sinks: &mut [SinkState],
+        renames: &Renames<'_>,
     ) -> Result<Option<Restored>, Error> {
         let mut snapshot = snapshot;
         if !self.done {
             self.check(sinks)?;
             match store.outline(self.back.from) {
-                Ok(newest) => recover_sinks(sinks, Some(&newest))?,
+                Ok(mut newest) => {
+                    renames.apply(&mut newest)?;
+                    recover_sinks(sinks, Some(&newest))?;
+                }
                 // Nobody will go back to it.
                 Err(StoreError::Corrupt { .. }) => {}
                 Err(error) => return Err(error.into()),
@@ -61,7 +66,9 @@ impl WayBack {
             drop(snapshot.take());
             header.undone.clone_from(&self.back.undone);
             store.commit_again(self.back.to, self.back.as_epoch(), header.bytes(Some(&self.back)))?;
-            snapshot = Some(store.restore(self.back.as_epoch())?);
+            let mut again = store.restore(self.back.as_epoch())?;
+            renames.apply(&mut again)?;
+            snapshot = Some(again);
         }
         for sink in sinks.iter_mut() {
             blamed(&sink.name, || sink.committer.retract(&self.back))?;

@@ -7,8 +7,8 @@
 use super::build::Build;
 use super::drawing::Drawing;
 use crate::error::{Error, RestoreError, StoreError};
-use crate::operator::{check_schema, decoded};
-use crate::record::{Record, ZERO_WIDTH_MAX};
+use crate::operator::{Typed, decoded, evolution};
+use crate::record::{Evolution, Record, ZERO_WIDTH_MAX};
 use crate::snapshot::{ChannelPart, REST, Restored, RestoredEntry, Side};
 use std::collections::VecDeque;
 
@@ -88,14 +88,32 @@ impl Build<'_> {
         let of_edge = |entry: &&RestoredEntry| Side::of_state(&entry.state).is_some_and(|(_, of)| of == edge);
         let mut parts = Vec::new();
         for entry in self.start.restored.iter().filter(of_edge) {
-            check_schema(entry, &T::schema(), self.start.epoch)?;
+            let evolution = evolution(entry, &Typed::of::<T>(), self.start.epoch)?;
             let side = Side::of_state(&entry.state).map(|(side, _)| side);
-            let of_entry = decoded::<Vec<ChannelPart>>(entry, self.start.epoch)?;
+            let mut of_entry = decoded::<Vec<ChannelPart>>(entry, self.start.epoch)?;
+            if !evolution.is_identity() {
+                of_entry.iter_mut().try_for_each(|part| self.migrate(edge, &evolution, part))?;
+            }
             parts.extend(of_entry.into_iter().map(|part| (part.from != REST, side, part)));
         }
         // Stable: within a channel the order stays as it is.
         parts.sort_by_key(|(is_new, side, _)| (*is_new, *side));
         Ok(parts.into_iter().map(|(.., part)| part).collect())
+    }
+
+    /// Makes records of another type those of today.
+    fn migrate(&self, edge: &str, evolution: &Evolution, part: &mut ChannelPart) -> Result<(), Error> {
+        let old = std::mem::take(&mut part.bytes);
+        let mut input = old.as_slice();
+        for _ in 0..part.records {
+            // Records without bytes, of which there may be any number, are bounded where they are decoded.
+            if input.is_empty() && part.bytes.is_empty() && part.records > ZERO_WIDTH_MAX as u64 {
+                break;
+            }
+            let done = evolution.advance(&mut input, &mut part.bytes);
+            done.map_err(|error| self.damaged(edge, &error.to_string()))?;
+        }
+        Ok(())
     }
 
     #[cold]

@@ -6,9 +6,11 @@ mod build;
 mod channels;
 mod drawing;
 mod edge;
+mod evolved;
 mod feedback;
 mod handles;
 mod keyed;
+mod renames;
 mod start;
 mod stream;
 

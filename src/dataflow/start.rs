@@ -8,11 +8,13 @@ use super::back::{self, WayBack};
 use super::build::{self, Start};
 use super::channels;
 use super::drawing::{Drawing, SinkDrawn};
+use super::evolved::{check_tables, tell_names};
+use super::renames::Renames;
 use crate::checkpoint::{Coordinator, Timing};
 use crate::clock::Clock;
 use crate::error::{BuildError, Error, RestoreError, StoreError};
 use crate::graph::{self, Keeps, Plan, Settings};
-use crate::operator::{EMITTED, Part, Place, SPLITS, SplitState, blamed, check_schema, value};
+use crate::operator::{Part, Place, SPLITS, SplitState, blamed, value};
 use crate::page::Pool;
 use crate::runtime::{
     Care, Checkpoints, Config, Coordination, Header, Kept, Made, Make, PARTS, Shared, SinkState, StageConfig,
@@ -96,12 +98,14 @@ impl Make for Recipe {
     fn make(&self, kept: &mut Kept) -> Result<Made, Error> {
         kept.store.as_mut().map_or(Ok(()), Store::settle)?;
         let Self { drawing, config, plan, cores } = self;
-        let Ground { mut snapshot, mut header, place, way_back } = Ground::find(drawing, config, kept)?;
+        let Ground { mut snapshot, mut header, place, way_back, renames, renamed } =
+            Ground::find(drawing, config, kept)?;
         let splits = find_splits(drawing, snapshot.as_ref())?;
         let mut sinks = claim_sinks(drawing, &place)?;
         if let (Some(way_back), Some(store)) = (way_back, &mut kept.store) {
-            snapshot = way_back.go(store, snapshot, &mut header, &mut sinks)?;
+            snapshot = way_back.go(store, snapshot, &mut header, &mut sinks, &renames)?;
         }
+        tell_names(kept.store.as_mut(), drawing, snapshot.as_ref(), &renamed)?;
         recover_sinks(&mut sinks, snapshot.as_ref())?;
         let restored = snapshot.as_ref().map(|snapshot| snapshot.epoch);
 
@@ -134,24 +138,29 @@ impl Make for Recipe {
 }
 
 /// What a job starts from: what its store holds.
-struct Ground {
+struct Ground<'a> {
     snapshot: Option<Restored>,
     /// Of the snapshot, for the next start; or a fresh one.
     header: Header,
     place: Place,
     /// The snapshot is not the newest epoch, or is one by which somebody went back.
     way_back: Option<WayBack>,
+    renames: Renames<'a>,
+    /// What has been renamed in the snapshot: old and new names.
+    renamed: Vec<(String, String)>,
 }
 
-impl Ground {
-    fn find(drawing: &Drawing, config: &Config, kept: &mut Kept) -> Result<Self, Error> {
+impl<'a> Ground<'a> {
+    fn find(drawing: &'a Drawing, config: &'a Config, kept: &mut Kept) -> Result<Self, Error> {
+        let renames = Renames::new(config.checkpoints.as_ref().map_or(&[], |kept| &kept.renamed), drawing)?;
         let store = kept.store.as_ref();
         let sync = config.checkpoints.as_ref().is_some_and(|kept| kept.durability == Durability::PowerLoss);
         let verify = config.checkpoints.as_ref().is_some_and(|kept| kept.verify_on_restore);
         let accepts = config.checkpoints.as_ref().is_some_and(|kept| kept.accept_duplicates);
         // Asked for once: a restart goes on from where it is by then.
         let from_epoch = config.checkpoints.as_ref().and_then(|kept| kept.from_epoch).filter(|_| kept.before.is_none());
-        let snapshot = store.map(|store| back::read(store, from_epoch, verify)).transpose()?.flatten();
+        let mut snapshot = store.map(|store| back::read(store, from_epoch, verify)).transpose()?.flatten();
+        let renamed = snapshot.as_mut().map(|snapshot| renames.apply(snapshot)).transpose()?.unwrap_or_default();
         let way_back = WayBack::find(store, snapshot.as_ref(), accepts)?;
         let mut header = match &snapshot {
             Some(snapshot) => check_snapshot(drawing, snapshot)?,
@@ -164,7 +173,7 @@ impl Ground {
         let (store_id, restored) = (store.map(Store::id), snapshot.is_some());
         let newest_epoch = store.and_then(Store::newest).unwrap_or(0);
         let place = Place { store_id, restored, newest_epoch, attempt: kept.attempt, sync };
-        Ok(Self { snapshot, header, place, way_back })
+        Ok(Self { snapshot, header, place, way_back, renames, renamed })
     }
 }
 
@@ -249,26 +258,6 @@ fn check_snapshot(drawing: &Drawing, snapshot: &Restored) -> Result<Header, Erro
         snapshot_only: list(kept.difference(&drawn).collect()),
         dataflow_only: list(drawn.difference(&kept).collect()),
     }))
-}
-
-/// Do the tables hold what they are drawn to hold, and has no operator a state that it is not drawn with? One that is new
-/// begins empty.
-fn check_tables(drawing: &Drawing, snapshot: &Restored) -> Result<(), Error> {
-    for entry in &snapshot.entries {
-        let Some((_, tables)) = drawing.tables.iter().find(|(name, _)| **name == *entry.operator) else { continue };
-        if let Some(schema) = tables.schema_of(&entry.state) {
-            check_schema(entry, schema, snapshot.epoch)?;
-        }
-        if Side::of_state(&entry.state).is_none() && entry.state != EMITTED && !tables.are_of(&entry.state) {
-            return Err(Error::Restore(RestoreError::State {
-                operator: entry.operator.clone(),
-                state: entry.state.clone(),
-                epoch: snapshot.epoch,
-                drawn: tables.to_string(),
-            }));
-        }
-    }
-    Ok(())
 }
 
 /// The splits of each source, of all its tasks together (protocols, rule 38).

@@ -24,9 +24,9 @@ pub enum RestoreError {
         /// Names that only the dataflow has.
         dataflow_only: String,
     },
-    /// A state has another type.
+    /// A state has another type, and what is kept of it cannot become one of that.
     #[error(
-        "operator `{operator}`: its {state} is {now} now, but was {then} in epoch {epoch}: start with a new state folder"
+        "operator `{operator}`: its {state} is {now} now, but was {then} in epoch {epoch}, and cannot be migrated: {reason}; give the type back what it had, or start with a new state folder"
     )]
     Schema {
         /// The operator.
@@ -36,9 +36,21 @@ pub enum RestoreError {
         /// The epoch of the snapshot.
         epoch: u64,
         /// The schema in the dataflow.
-        now: String,
+        now: Box<str>,
         /// The schema in the snapshot.
-        then: String,
+        then: Box<str>,
+        /// What keeps it from being migrated.
+        reason: Box<str>,
+    },
+    /// A name was to stand for another that the snapshot has.
+    #[error("`{old}` cannot go on as `{new}`: {reason}")]
+    Renamed {
+        /// The name in the snapshot.
+        old: String,
+        /// The name in the dataflow.
+        new: String,
+        /// What is in the way.
+        reason: String,
     },
     /// An operator has lost a state.
     #[error(

@@ -73,7 +73,8 @@ pub trait Operator: Send + Sync + 'static {
     type In: Record;
     /// What it emits.
     type Out: Send + 'static;
-    /// What it holds of a key. A checkpoint keeps its schema: with another one it is not restored.
+    /// What it holds of a key. A checkpoint keeps its schema, by which a later version of it
+    /// [migrates](crate::docs::guide::state#other-types) the values.
     type State: KeyedState;
 
     /// Takes one record. What the key's `state` is afterwards is there when its next record comes, in this process or after

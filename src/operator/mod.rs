@@ -49,7 +49,8 @@ pub mod __private {
 pub(crate) use delivering::Delivering;
 pub(crate) use fan::{ByResult, Fan, ToEach, ToPicked};
 pub(crate) use fold::{Counting, Fold, FromInitial, Reducing, Step};
-pub(crate) use kept::{check_schema, decoded, value};
+pub(crate) use kept::{Typed, decoded, evolution, evolution_of_values, value};
+pub(crate) use kept_table::{outdated_name, state_of};
 pub(crate) use keyed_table::{EMITTED, TABLE};
 pub(crate) use kinds::Tables;
 pub(crate) use operating::{Open, Operate, Operating};

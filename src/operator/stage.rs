@@ -131,15 +131,9 @@ impl<I: ExactSizeIterator> Iterator for Taken<I> {
     fn next(&mut self) -> Option<I::Item> {
         self.0.next()
     }
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
 }
 
-impl<I: ExactSizeIterator> ExactSizeIterator for Taken<I> {}
-
-impl<I: Ahead> Ahead for Taken<I> {
+impl<I: ExactSizeIterator + Ahead> Ahead for Taken<I> {
     #[inline]
     fn hash_ahead(&self, records: usize) -> Option<u64> {
         self.0.hash_ahead(records)

@@ -1,7 +1,7 @@
 //! A view of an operator's state, as it is taken: what is asked of everything with state in a task, a little at a time.
 
 use crate::page::WholePages;
-use crate::record::Schema;
+use crate::record::{Evolution, Schema};
 use std::sync::Arc;
 
 /// What is asked.
@@ -20,7 +20,10 @@ pub struct TableCut {
     pub(crate) state: String,
     pub(crate) task: u32,
     pub(crate) tasks: u32,
+    /// That of the state.
     pub(crate) schema: Schema,
+    /// It is of what was outdated: what becomes of its values.
+    pub(crate) outdated: Option<Evolution>,
     pub(crate) root: Vec<u8>,
     pub(crate) pages: WholePages,
 }

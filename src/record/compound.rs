@@ -2,7 +2,7 @@
 
 use super::batch::{count, decode_items, encode_items};
 use super::mirror::{Pair, clear, decode_fixed, depth, encode_fixed, take};
-use super::{DecodeError, Input, Record, Schema, Type};
+use super::{DecodeError, Hints, Input, Record, Schema, Type};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// The text at the front of an input.
@@ -68,6 +68,10 @@ impl<T: Record> Record for Vec<T> {
         Schema::new(Type::List(Box::new(T::schema().ty)))
     }
 
+    fn hints(hints: &mut Hints) {
+        T::hints(hints);
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         super::encode_batch(self, out);
     }
@@ -90,6 +94,10 @@ impl<T: Record> Record for Option<T> {
 
     fn schema() -> Schema {
         Schema::new(Type::Option(Box::new(T::schema().ty)))
+    }
+
+    fn hints(hints: &mut Hints) {
+        T::hints(hints);
     }
 
     #[inline]
@@ -153,6 +161,10 @@ impl<T: Record> Record for Box<T> {
         T::schema()
     }
 
+    fn hints(hints: &mut Hints) {
+        T::hints(hints);
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
         T::encode(self, out);
     }
@@ -198,6 +210,10 @@ impl<T: Record, const N: usize> Record for [T; N] {
     fn schema() -> Schema {
         let len = u32::try_from(N).unwrap_or_else(|_| panic!("an array in a record has fewer than 2^32 items"));
         Schema::new(Type::Array(len, Box::new(T::schema().ty)))
+    }
+
+    fn hints(hints: &mut Hints) {
+        T::hints(hints);
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

@@ -45,6 +45,44 @@
 //! );
 //! # Ok(()) }
 //! ```
+//! # A type that changes
+//! Values that were written by an older version of a type are migrated by the names of its fields and variants: see
+//! [`Evolution`]. Where names do not suffice, attributes say more; the schema does not change by them:
+//!
+//! ```
+//! use snapring::record::{Evolution, Record, from_bytes, to_bytes};
+//!
+//! mod then {
+//!     #[derive(snapring::Record)]
+//!     pub struct Order { pub qty: u32, pub venue: Venue }
+//!     #[derive(snapring::Record)]
+//!     pub enum Venue { Nyse }
+//! }
+//!
+//! #[derive(Record, Debug, PartialEq)]
+//! struct Order {
+//!     #[record(was = "qty")]
+//!     quantity: u64,
+//!     venue: Venue,
+//!     #[record(default = 100)]
+//!     lot: u32,
+//! }
+//!
+//! #[derive(Record, Debug, PartialEq)]
+//! enum Venue {
+//!     Arca,
+//!     #[record(was = "Nyse")]
+//!     NewYork,
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut now = Vec::new();
+//! let evolution = Evolution::to::<Order>(&then::Order::schema().ty)?;
+//! evolution.apply(&to_bytes(&then::Order { qty: 7, venue: then::Venue::Nyse }), &mut now)?;
+//! assert_eq!(from_bytes::<Order>(&now)?, Order { quantity: 7, venue: Venue::NewYork, lot: 100 });
+//! # let _ = Venue::Arca;
+//! # Ok(()) }
+//! ```
 //! Who has the bytes and their [`Schema`], but not the type, reads them as a [`Datum`].
 //!
 //! Unions, references and lifetimes are refused with the reason, and so are types that contain themselves: they would
@@ -71,8 +109,10 @@
 //! ```
 
 mod batch;
+mod check;
 mod compound;
 mod dynamic;
+mod evolution;
 mod inline_text;
 mod mirror;
 mod number;
@@ -87,6 +127,7 @@ pub use crate::error::DecodeError;
 pub(crate) use batch::encode_items;
 pub use batch::{ZERO_WIDTH_MAX, decode_batch, decode_batch_into, encode_batch, from_bytes, to_bytes};
 pub use dynamic::Datum;
+pub use evolution::{Evolution, Hints, Mismatch};
 pub use inline_text::{Text, TextTooLong};
 pub use mirror::Mirror;
 pub use scalar::Scalar;
@@ -131,6 +172,12 @@ pub trait Record: Sized + Send + 'static {
 
     /// Names, types and offsets.
     fn schema() -> Schema;
+
+    /// What attributes say about the past of this type and of those that it holds; the schema does not change by it.
+    #[doc(hidden)]
+    fn hints(hints: &mut Hints) {
+        let _ = hints;
+    }
 
     /// Appends the encoding.
     ///

@@ -2,7 +2,7 @@
 
 use super::mirror::{depth, peek_index, take};
 use super::schema::enum_of;
-use super::{DecodeError, Input, Record, Schema};
+use super::{DecodeError, Hints, Input, Record, Schema};
 
 const OK: u16 = 0;
 const ERR: u16 = 1;
@@ -16,6 +16,11 @@ impl<T: Record, E: Record> Record for Result<T, E> {
     fn schema() -> Schema {
         let variants = vec![("Ok", vec![("0", T::schema())]), ("Err", vec![("0", E::schema())])];
         enum_of("Result", None, variants)
+    }
+
+    fn hints(hints: &mut Hints) {
+        T::hints(hints);
+        E::hints(hints);
     }
 
     fn encode(&self, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
 //! Tuples of up to twelve records.
 
 use super::mirror::{Pair, decode_fixed, depth, encode_fixed, width};
-use super::{DecodeError, Input, Record, Schema, Type};
+use super::{DecodeError, Hints, Input, Record, Schema, Type};
 
 /// The mirror of some types in a row.
 macro_rules! mirror {
@@ -24,6 +24,10 @@ macro_rules! tuple {
 
             fn schema() -> Schema {
                 Schema::new(Type::Tuple(vec![$($t::schema().ty),*]))
+            }
+
+            fn hints(hints: &mut Hints) {
+                $($t::hints(hints);)*
             }
 
             #[inline]

@@ -24,6 +24,8 @@ pub struct Checkpoints {
     pub(crate) protocol: Protocol,
     pub(crate) initiators: Option<Initiators>,
     pub(crate) unaligned_after: Duration,
+    /// Old and new names.
+    pub(crate) renamed: Vec<(String, String)>,
     pub(crate) writer_threads: usize,
     pub(crate) writer_bytes_per_s: Option<u64>,
 }
@@ -69,6 +71,7 @@ impl Checkpoints {
             protocol: Protocol::default(),
             initiators: None,
             unaligned_after: Duration::from_millis(20),
+            renamed: Vec::new(),
             writer_threads: 0,
             writer_bytes_per_s: None,
         }
@@ -147,6 +150,16 @@ impl Checkpoints {
     /// Those results will be there twice.
     pub fn accept_duplicates(mut self) -> Self {
         self.accept_duplicates = true;
+        self
+    }
+
+    /// What a checkpoint has of the operator `old` is that of `new`: for a keyed operator, a source, an input, an exactly-once
+    /// sink, a stage or a feedback that has been given another name. To be said for each; a rule may stay when the newest
+    /// checkpoint has the new name by now.
+    ///
+    /// A start is refused if the dataflow has no `new`, if the checkpoint has both or neither, or if two rules meet.
+    pub fn renamed(mut self, old: impl Into<String>, new: impl Into<String>) -> Self {
+        self.renamed.push((old.into(), new.into()));
         self
     }
 

@@ -4,7 +4,7 @@ use super::pending::refused;
 use crate::error::{Cause, DecodeError, Error, Failed, StateError};
 use crate::operator::{TABLE, TableCut};
 use crate::page::WholePages;
-use crate::record::{Record, Schema};
+use crate::record::{Evolution, Record, Schema};
 use crate::state::{FrozenTable, task_of};
 use std::fmt;
 use std::marker::PhantomData;
@@ -54,6 +54,8 @@ struct Cut {
     task: u32,
     tasks: u32,
     schema: Schema,
+    /// It is of what was outdated: what becomes of its values.
+    outdated: Option<Evolution>,
     /// Until somebody looks: who does pays for the directory, and not the job.
     raw: Mutex<Option<(Vec<u8>, WholePages)>>,
     table: OnceLock<FrozenTable>,
@@ -69,8 +71,9 @@ impl fmt::Debug for View {
 impl View {
     pub(super) fn new(epoch: u64, cuts: Vec<TableCut>) -> Self {
         let cut = |cut: TableCut| {
-            let TableCut { operator, state, task, tasks, schema, root, pages } = cut;
-            Cut { operator, state, task, tasks, schema, raw: Mutex::new(Some((root, pages))), table: OnceLock::new() }
+            let TableCut { operator, state, task, tasks, schema, outdated, root, pages } = cut;
+            let raw = Mutex::new(Some((root, pages)));
+            Cut { operator, state, task, tasks, schema, outdated, raw, table: OnceLock::new() }
         };
         Self(Arc::new(Inner { epoch, tables: cuts.into_iter().map(cut).collect() }))
     }
@@ -119,7 +122,8 @@ impl View {
     /// There is no such state, it has other types, or a task that holds a part of it had finished.
     pub fn state<K: Record, V: Record>(&self, operator: &str, state: &str) -> Result<TableView<K, V>, Error> {
         let is_it = |cut: &Cut| &*cut.operator == operator && cut.state == state;
-        let mut parts: Vec<usize> = (0..self.0.tables.len()).filter(|at| is_it(&self.0.tables[*at])).collect();
+        let all = (0..self.0.tables.len()).filter(|at| is_it(&self.0.tables[*at]));
+        let (mut parts, outdated): (Vec<_>, Vec<_>) = all.partition(|at| self.0.tables[*at].outdated.is_none());
         parts.sort_by_key(|at| self.0.tables[*at].task);
         let Some(first) = parts.first().map(|at| &self.0.tables[*at]) else {
             let there: Vec<String> = self.states().map(|(operator, state)| format!("`{operator}` `{state}`")).collect();
@@ -141,10 +145,10 @@ impl View {
             );
             return Err(refused(&what));
         }
-        for at in &parts {
+        for at in parts.iter().chain(&outdated) {
             self.0.tables[*at].open()?;
         }
-        Ok(TableView { view: self.clone(), parts, of: PhantomData })
+        Ok(TableView { view: self.clone(), parts, outdated, of: PhantomData })
     }
 }
 
@@ -153,13 +157,25 @@ impl Cut {
     fn open(&self) -> Result<(), Error> {
         let mut raw = self.raw.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((root, pages)) = raw.take() {
-            let table = FrozenTable::new(&root, pages).map_err(|error| self.failed(error.into()))?;
+            let table = match self.outdated {
+                None => FrozenTable::new(&root, pages),
+                Some(_) => FrozenTable::outdated(&root, pages),
+            };
+            let table = table.map_err(|error| self.failed(error.into()))?;
             let _ = self.table.set(table);
         }
         match self.table.get() {
             Some(_) => Ok(()),
             None => Err(refused("the view is damaged")),
         }
+    }
+
+    /// Reads a value as it is today.
+    fn today<V>(&self, value: &[u8], read: impl FnOnce(&[u8]) -> Result<V, DecodeError>) -> Result<V, DecodeError> {
+        let Some(evolution) = &self.outdated else { return read(value) };
+        let mut bytes = Vec::new();
+        evolution.apply(value, &mut bytes)?;
+        read(&bytes)
     }
 
     fn failed(&self, cause: Cause) -> Error {
@@ -174,6 +190,8 @@ pub struct TableView<K, V> {
     view: View,
     /// The tasks' tables, in the order of the tasks.
     parts: Vec<usize>,
+    /// What of them was outdated.
+    outdated: Vec<usize>,
     of: PhantomData<fn() -> (K, V)>,
 }
 
@@ -185,7 +203,7 @@ impl<K: Record, V: Record> fmt::Debug for TableView<K, V> {
 
 impl<K: Record, V: Record> TableView<K, V> {
     fn tables(&self) -> impl Iterator<Item = (&Cut, &FrozenTable)> {
-        let cuts = self.parts.iter().map(|at| &self.view.0.tables[*at]);
+        let cuts = self.parts.iter().chain(&self.outdated).map(|at| &self.view.0.tables[*at]);
         cuts.map(|cut| (cut, cut.table.get().expect("it was opened when the state was named")))
     }
 
@@ -210,13 +228,15 @@ impl<K: Record, V: Record> TableView<K, V> {
         key.encode(&mut bytes);
         let tasks = self.parts.len() as u32;
         let hash = self.tables().next().map_or(0, |(_, table)| table.hash(&bytes));
-        let Some((cut, table)) = self.tables().nth(task_of(hash, tasks) as usize) else { return Ok(None) };
-        let found = table.get(hash, &bytes, &mut value).map_err(|error| cut.failed(error.into()))?;
-        if !found {
-            return Ok(None);
+        let task = task_of(hash, tasks);
+        for (cut, table) in self.tables().filter(|(cut, _)| cut.task == task) {
+            let found = table.get(hash, &bytes, &mut value).map_err(|error| cut.failed(error.into()))?;
+            if found {
+                let value = cut.today(&value, |mut value| V::decode(&mut value));
+                return value.map(Some).map_err(|error| cut.failed(StateError::from(error).into()));
+            }
         }
-        let value = V::decode(&mut value.as_slice());
-        value.map(Some).map_err(|error| cut.failed(StateError::from(error).into()))
+        Ok(None)
     }
 
     /// Goes through all keys and values, in no order that means anything.
@@ -225,8 +245,8 @@ impl<K: Record, V: Record> TableView<K, V> {
     /// One of them cannot be read.
     pub fn each(&self, mut each: impl FnMut(K, V)) -> Result<(), Error> {
         for (cut, table) in self.tables() {
-            let result = table.each(|mut key, mut value| {
-                let (key, value) = (K::decode(&mut key), V::decode(&mut value));
+            let result = table.each(|mut key, value| {
+                let (key, value) = (K::decode(&mut key), cut.today(value, |mut value| V::decode(&mut value)));
                 each(key.map_err(damaged)?, value.map_err(damaged)?);
                 Ok(())
             });

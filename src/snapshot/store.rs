@@ -13,6 +13,7 @@ use super::map::PageMap;
 use super::options::{Durability, StoreOptions, check_options, check_sizes};
 use super::pin::Pins;
 use super::recover::Key;
+use super::renamed::Renamed;
 use super::restored::{Restored, Take, outline, read_epoch, read_record};
 use super::sink::ReadAt;
 use super::sums::Sums;
@@ -55,6 +56,8 @@ pub struct Store {
     pub(super) unreadable: Option<String>,
     pub(super) sums: Sums,
     pub(super) pins: Pins,
+    /// States that go on under other names.
+    pub(super) renamed: Vec<Renamed>,
 }
 
 /// An epoch of an earlier generation that the next checkpoint builds on: what it does not bring itself is copied.
@@ -134,6 +137,7 @@ impl Store {
             unreadable: None,
             sums: Sums::new(options.writer_threads),
             pins: Pins::default(),
+            renamed: Vec::new(),
             options,
         })
     }

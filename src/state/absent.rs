@@ -2,42 +2,51 @@
 //! Against damage there are the checksums; this is against files that are made to hurt, so that nothing behind this door can
 //! panic or loop.
 
-use super::StateError;
 use super::buckets::{Buckets, Layout};
 use super::head::{BUCKET, CHAINED, Head, LONG};
 use super::restore::IDS_MAX;
 use super::room::Region;
 use super::root::Root;
 use super::sane::page_is_sane;
+use super::{HashRange, StateError};
 use crate::page::{PageError, PageId, PageSource, Pages, Pool};
 use std::sync::Arc;
 
 impl Buckets {
     /// Takes a part as it is, without reading its pages.
     pub fn adopt_absent(&mut self, pool: &Pool, root: &Root, source: &Arc<dyn PageSource>) -> Result<(), StateError> {
-        let mut buckets = Vec::new();
-        for (id, tag) in source.pages() {
-            let head = Head::of_tag(tag);
-            let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
-            let is_sane = id < IDS_MAX
-                && head.tag() == tag
-                && match head.kind {
-                    BUCKET | CHAINED => region.is_within(&self.range),
-                    kind => kind == LONG,
-                };
-            if !is_sane {
-                return Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id))));
-            }
-            if head.kind == BUCKET {
-                buckets.push((id, region));
-            }
-        }
-        self.adopt_directory(&buckets)?;
+        self.adopt_directory(&buckets_of(source, &self.range)?)?;
         self.len = root.len;
-        let checking = Checking { source: source.clone(), layout: self.layout };
-        self.pages = Pages::restore_absent(pool, Arc::new(checking));
+        self.pages = Pages::restore_absent(pool, checked(source, self.layout));
         Ok(())
     }
+}
+
+/// The buckets of a part, by the tags of its pages.
+pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<Vec<(PageId, Region)>, StateError> {
+    let mut buckets = Vec::new();
+    for (id, tag) in source.pages() {
+        let head = Head::of_tag(tag);
+        let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
+        let is_sane = id < IDS_MAX
+            && head.tag() == tag
+            && match head.kind {
+                BUCKET | CHAINED => region.is_within(range),
+                kind => kind == LONG,
+            };
+        if !is_sane {
+            return Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id))));
+        }
+        if head.kind == BUCKET {
+            buckets.push((id, region));
+        }
+    }
+    Ok(buckets)
+}
+
+/// The same pages, each checked when it comes.
+pub(super) fn checked(source: &Arc<dyn PageSource>, layout: Layout) -> Arc<dyn PageSource> {
+    Arc::new(Checking { source: source.clone(), layout })
 }
 
 /// Checks each page that comes.

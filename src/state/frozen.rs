@@ -4,6 +4,7 @@ use super::buckets::{Buckets, Layout, Place};
 use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::head::{BUCKET, Head};
+use super::outdated::Scattered;
 use super::room::Region;
 use super::root::Root;
 use super::scan::{whole_key, whole_value};
@@ -17,11 +18,18 @@ pub struct FrozenTable {
     hasher: Hasher,
     /// By id.
     pages: Vec<Option<FrozenPage>>,
-    directory: Directory,
+    directory: Places,
     /// First pages of all buckets.
     buckets: Vec<PageId>,
     /// For what it says to the pool.
     _whole: WholePages,
+}
+
+/// Which bucket holds a hash.
+enum Places {
+    All(Directory),
+    /// Of a part that is outdated, some buckets may be gone.
+    Some(Scattered),
 }
 
 impl Source for FrozenTable {
@@ -35,7 +43,23 @@ impl FrozenTable {
     ///
     /// # Errors
     /// `Corrupt`, `Mismatch`: they are not what a table of this version hands over.
-    pub fn new(root: &[u8], mut pages: WholePages) -> Result<Self, StateError> {
+    pub fn new(root: &[u8], pages: WholePages) -> Result<Self, StateError> {
+        Self::of(root, pages, |range, buckets| Directory::of(range, buckets).map(Places::All))
+    }
+
+    /// The same of a part that is outdated.
+    ///
+    /// # Errors
+    /// As for [`FrozenTable::new`].
+    pub fn outdated(root: &[u8], pages: WholePages) -> Result<Self, StateError> {
+        Self::of(root, pages, |range, buckets| Scattered::of(range, buckets).map(Places::Some))
+    }
+
+    fn of(
+        root: &[u8],
+        mut pages: WholePages,
+        places: impl FnOnce(HashRange, &[(PageId, Region)]) -> Result<Places, StateError>,
+    ) -> Result<Self, StateError> {
         let root = Root::decode(root)?;
         let layout = Layout::of(root.page_bytes as usize, root.key_bytes, root.value_bytes);
         let mut by_id = Vec::new();
@@ -50,7 +74,7 @@ impl FrozenTable {
             }
             by_id[id as usize] = Some(page);
         }
-        let directory = Directory::of(root.range, &buckets)?;
+        let directory = places(root.range, &buckets)?;
         let buckets = buckets.into_iter().map(|(id, _)| id).collect();
         Ok(Self { root, layout, hasher: root.hasher(), pages: by_id, directory, buckets, _whole: pages })
     }
@@ -88,7 +112,13 @@ impl FrozenTable {
     /// The hash is not in the table's range.
     pub fn get(&self, hash: u64, key: &[u8], out: &mut Vec<u8>) -> Result<bool, StateError> {
         out.clear();
-        let bucket = self.directory.bucket_of(hash);
+        let bucket = match &self.directory {
+            Places::All(directory) => directory.bucket_of(hash),
+            Places::Some(buckets) => match buckets.bucket_of(hash) {
+                Some(bucket) => bucket.first,
+                None => return Ok(false),
+            },
+        };
         let Some(Place { page, slot }) = Buckets::find(self, self.layout, bucket, hash, key)? else { return Ok(false) };
         let page = self.page(page)?.expect("it has just been looked into");
         let entry = self.layout.entry(page, slot);

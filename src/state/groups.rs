@@ -213,7 +213,7 @@ impl Lanes {
     /// will tell.
     #[inline(always)]
     pub fn of(word: u64, hash: u64) -> Self {
-        let differ = word ^ u64::from(tag(hash)) * ONES;
+        let differ = word ^ (u64::from(tag(hash)) * ONES);
         Self(differ.wrapping_sub(ONES) & !differ & HIGHS)
     }
 

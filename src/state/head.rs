@@ -84,6 +84,11 @@ impl Head {
     pub fn of_tag(tag: u64) -> Self {
         Self { kind: tag as u8, depth: (tag >> 8) as u8, prefix: tag >> 32 << 32, ..Self::default() }
     }
+
+    /// Bytes of the heap that entries use, with what they have to spare.
+    pub fn heap_live(&self, page_bytes: usize) -> usize {
+        page_bytes - self.heap_low as usize - self.heap_dead as usize
+    }
 }
 
 /// The next page of the chain.

@@ -20,7 +20,8 @@
 //!    in proportion to the number of buckets than a restore accepts.
 //! 7. A restored table may lie in its snapshot still: the directory is made of the pages' tags (see `head`), and a page is
 //!    read, and checked so far that nothing can panic or loop on it, when it is first touched.
-//! 8. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
+//! 8. What still has values of an older type stands beside the table, and comes over bucket by bucket (see `outdated`).
+//! 9. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
 mod absent;
 mod buckets;
@@ -33,6 +34,8 @@ mod hash;
 mod head;
 mod kept;
 mod long;
+mod migrating;
+mod outdated;
 mod range;
 mod restore;
 mod room;
@@ -51,6 +54,8 @@ mod window;
 pub use crate::error::StateError;
 pub use frozen::FrozenTable;
 pub use hash::{HASH_NAME, Hasher};
+pub use migrating::Migrating;
+pub use outdated::{OldPart, Outdated};
 pub use range::{GROUP_MASK, HashRange, KEY_GROUPS, key_group, range_of, task_of};
 pub use restore::{Part, PartPages};
 pub use rows::{Row, Rows};

@@ -205,7 +205,7 @@ impl<'a> Checked<'a> {
     }
 
     /// What the header of a bucket's page says.
-    fn region(&self, bucket: PageId) -> Region {
+    pub fn region(&self, bucket: PageId) -> Region {
         let head = Head::load(self.pages[&bucket]);
         Region { prefix: head.prefix, depth: u32::from(head.depth) }
     }

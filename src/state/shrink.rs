@@ -7,29 +7,36 @@ use super::room::{Load, Region};
 use super::{StateError, chain::chain};
 use crate::page::PageId;
 
-/// A page is looked at when it has so few entries, or a multiple of that.
-const LOOK_EVERY: u32 = 8;
+/// A page is looked at about as often as this while a full one becomes empty.
+const LOOKS: usize = 64;
+/// So many entries are looked at one by one.
+const FEW: u32 = 64;
 
 impl Buckets {
     /// An entry has been taken out of a page of the bucket of `hash`. Two pages of a chain, or two buddies, become one if
     /// together they fill half a page: so it takes as many new entries until they are two again, and each moves a constant
     /// number of times.
     pub fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
-        let count = Head::load(self.pages.read(id)?).count;
-        if count < LOOK_EVERY || count.is_multiple_of(LOOK_EVERY) {
-            while self.give_back_one(hash, id)? {}
+        let page = self.pages.read(id)?;
+        let looked_at_every = (self.layout.shape_of(page).limit() / LOOKS).next_power_of_two();
+        if Head::load(page).count as usize & (looked_at_every - 1) == 0 {
+            let mut next = Some(id);
+            while let Some(id) = next {
+                next = self.give_back_one(hash, id)?;
+            }
         }
         Ok(())
     }
 
-    /// Says whether there is a page less.
-    fn give_back_one(&mut self, hash: u64, id: PageId) -> Result<bool, StateError> {
+    /// Says which page has become fuller, if one has: it may be due again.
+    fn give_back_one(&mut self, hash: u64, id: PageId) -> Result<Option<PageId>, StateError> {
         let bucket = self.directory.bucket_of(hash);
         if next_of(self.pages.read(bucket)?).is_none() {
-            return self.merge_with_buddy(bucket);
+            let is_merged = self.merge_with_buddy(bucket)?;
+            return Ok(is_merged.then(|| self.directory.bucket_of(hash)));
         }
         let chain = chain(&self.pages, bucket)?;
-        let Some(at) = chain.iter().position(|&page| page == id) else { return Ok(false) };
+        let Some(at) = chain.iter().position(|&page| page == id) else { return Ok(None) };
         for at in [at.checked_sub(1), Some(at)].into_iter().flatten() {
             let (Some(&into), Some(&from)) = (chain.get(at), chain.get(at + 1)) else { continue };
             if self.absorb(into, from)? {
@@ -37,10 +44,10 @@ impl Buckets {
                 let page = self.pages.write(into)?;
                 Head { next, ..Head::load(page) }.store(page);
                 self.pages.free(from);
-                return Ok(true);
+                return Ok(Some(into));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Makes one bucket of two that differ in the last bit of their prefix. Both are of one page.
@@ -80,7 +87,7 @@ impl Buckets {
 
     /// The buddy is no hash of this task's.
     fn widen(&mut self, bucket: PageId, region: Region, buddy: Region) -> Result<bool, StateError> {
-        let is_half = self.is_half(self.load_of(self.pages.read(bucket)?));
+        let is_half = self.is_half(self.most_of(self.pages.read(bucket)?));
         if is_half {
             self.join(bucket, region, buddy)?;
         }
@@ -97,9 +104,9 @@ impl Buckets {
     /// Copies all entries of a page into another one, if together they fill half a page at most. If pages run out, nothing has
     /// changed.
     fn absorb(&mut self, into: PageId, from: PageId) -> Result<bool, StateError> {
-        let (page, coming) = (self.pages.read(into)?, self.load_of(self.pages.read(from)?));
-        let (there, shape, low) = (self.load_of(page), self.layout.shape_of(page), Head::load(page).heap_low as usize);
-        let both = there + coming;
+        let (page, coming) = (self.pages.read(into)?, self.most_of(self.pages.read(from)?));
+        let (shape, low) = (self.layout.shape_of(page), Head::load(page).heap_low as usize);
+        let both = self.most_of(page) + coming;
         if !self.is_half(both) {
             return Ok(false);
         }
@@ -120,6 +127,15 @@ impl Buckets {
         }
         self.scratch.page = copy;
         Ok(true)
+    }
+
+    /// What a page holds, or somewhat more: who has many entries is not asked for the room that each has to spare.
+    fn most_of(&self, page: &[u8]) -> Load {
+        let head = Head::load(page);
+        if self.layout != Layout::Heap || head.count <= FEW {
+            return self.load_of(page);
+        }
+        Load { count: head.count as usize, heap_live: head.heap_live(page.len()) }
     }
 
     /// Whether so much fills half a page at most, and fits.

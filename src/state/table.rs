@@ -3,11 +3,11 @@
 
 mod fixed;
 mod heap;
+mod look;
 mod modify;
 
-use super::buckets::{Buckets, Layout, Place};
+use super::buckets::{Buckets, Layout};
 use super::directory::Directory;
-use super::entry::VALUE_LONG;
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
 use super::restore::Part;
@@ -16,6 +16,9 @@ use super::{Ahead, HashRange, Hasher, StateError};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
 use fixed::AHEAD;
+
+/// Tables up to this size are in the cache anyway: fetching ahead would only cost.
+const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
 
 /// What one task remembers by key. Every call takes the key's hash, by the [`Hasher`] that the table was made with.
 pub struct Table<K, V> {
@@ -121,7 +124,7 @@ impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch where keys of these hashes are or will be, if the table is large. What takes in records by
     /// batches does that itself.
     #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
         if !self.is_fixed() {
             self.prefetch_heap(hashes);
         } else if self.is_large() {
@@ -133,7 +136,7 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     fn begin_batch(&self, records: &impl Ahead) -> Option<usize> {
         if !self.is_fixed() {
-            self.prefetch_heap((0..records.len()).map(|others| records.hash_ahead(others).unwrap_or_default()));
+            self.prefetch_heap((0..).map_while(|others| records.hash_ahead(others)));
         } else if self.is_large() {
             (0..AHEAD).map_while(|others| records.hash_ahead(others)).for_each(|hash| self.prefetch_fixed(hash));
             return Some(AHEAD);
@@ -234,8 +237,9 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in the records of a [`Window`](super::Window), in order. The first record of a key becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each`
-    /// gets what it saw, along with what came with the record.
+    /// Takes in the records of a [`Window`](super::Window), in order. The first record of a key becomes its value by `first`,
+    /// further ones change it by `next`. After each record `seen` looks at the value, and `each` gets what it saw, along with
+    /// what came with the record.
     ///
     /// # Errors
     /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
@@ -281,65 +285,6 @@ impl<K: Record, V: Record> Table<K, V> {
             true
         };
         self.with_encoded(key, |table, key| table.upsert(hash, key, value, |value| (value, false), next))
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// The value cannot be read.
-    ///
-    /// # Panics
-    /// As for [`Table::update`].
-    pub fn get(&self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
-        self.read(place).map(Some)
-    }
-
-    /// Takes a key out, and says its value.
-    ///
-    /// # Errors
-    /// The value cannot be read or the pool is exhausted; then the table has not changed.
-    ///
-    /// # Panics
-    /// As for [`Table::update`].
-    pub fn remove(&mut self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        self.with_encoded(key, |table, key| {
-            let Some(place) = table.buckets.locate(hash, key)? else { return Ok(None) };
-            let value = table.read(place)?;
-            table.buckets.remove(hash, place)?;
-            Ok(Some(value))
-        })
-    }
-
-    /// Takes a key out without looking at its value. Says whether it was there.
-    ///
-    /// # Errors
-    /// As for [`Table::remove`].
-    ///
-    /// # Panics
-    /// As for [`Table::update`].
-    pub fn discard(&mut self, hash: u64, key: &K) -> Result<bool, StateError> {
-        self.with_encoded(key, |table, key| {
-            let Some(place) = table.buckets.locate(hash, key)? else { return Ok(false) };
-            table.buckets.remove(hash, place)?;
-            Ok(true)
-        })
-    }
-
-    fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
-        let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
-        key.encode(&mut bytes);
-        self.buckets.locate(hash, &bytes)
-    }
-
-    fn read(&self, place: Place) -> Result<V, StateError> {
-        let entry = self.buckets.entry(place)?;
-        if entry.flags & VALUE_LONG == 0 {
-            return Ok(V::decode(&mut { entry.value })?);
-        }
-        let mut bytes = Vec::new();
-        self.buckets.read_value(place, &mut bytes)?;
-        Ok(V::decode(&mut bytes.as_slice())?)
     }
 }
 

@@ -72,9 +72,17 @@ impl<K: Record, T> Window<K, T> {
 }
 
 /// Records that can be looked at before they come: so that their places in memory are fetched while others are worked on.
-pub trait Ahead: ExactSizeIterator {
+pub trait Ahead: Iterator {
     /// The hash of the record that comes after so many others.
     fn hash_ahead(&self, records: usize) -> Option<u64>;
+}
+
+/// One alone has none behind it.
+impl<R> Ahead for std::iter::Once<R> {
+    #[inline]
+    fn hash_ahead(&self, _: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// What [`Window::drain`] takes out.

@@ -59,7 +59,8 @@ impl Collection {
         if let Some(over) = self.head.over()? {
             self.let_go(over)?;
         }
-        Ok(self.head.get()?.copied())
+        // None is kept of an empty one; but a snapshot may have been made to hurt.
+        Ok(self.head.get()?.copied().filter(|head| head.len > 0))
     }
 
     /// The same, or one of a new, empty collection: it is none before it is set.

@@ -7,7 +7,6 @@ use super::{Opening, noted};
 use crate::error::{Error, Failed, StateError};
 use crate::record::Record;
 use crate::snapshot::Entry;
-use crate::state;
 
 /// A table whose keys begin with the id of a collection.
 pub(super) struct Elements<K, V> {
@@ -52,10 +51,20 @@ impl<K: Record, V: Record> Elements<K, V> {
         noted(&mut self.failed, found.ok_or_else(missing))
     }
 
-    /// Lends the value of a key to `f`.
-    pub fn modify<R>(&mut self, key: &K, f: impl FnOnce(&mut state::Value<V>) -> R) -> Result<R, StateError> {
+    /// Changes the value of a key, if there is one.
+    pub fn change_if_there<R>(&mut self, key: &K, f: impl FnOnce(&mut V) -> R) -> Result<Option<R>, StateError> {
         let hash = self.table.hash(key);
-        noted(&mut self.failed, self.table.modify(hash, key, |value| Ok(f(value))))
+        let changed = self.table.modify(hash, key, |value| {
+            // What is absent has not changed.
+            Ok(if value.is_none() { None } else { value.get_mut().map(f) })
+        });
+        noted(&mut self.failed, changed)
+    }
+
+    /// Changes one that must be there.
+    pub fn change(&mut self, key: &K, f: impl FnOnce(&mut V)) -> Result<(), StateError> {
+        let changed = self.change_if_there(key, f)?;
+        noted(&mut self.failed, changed.ok_or_else(missing))
     }
 
     /// A page of them, from a hash on; and where to go on.

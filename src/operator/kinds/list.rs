@@ -64,7 +64,7 @@ impl<T: Record> List<T> {
     pub fn push(&mut self, item: T) -> Result<(), StateError> {
         let head = self.list.head_or_new()?;
         self.items.insert(&head.item(head.len), item)?;
-        self.list.set(Head { len: head.len + 1, ..head });
+        self.list.set(Head { len: head.len.saturating_add(1), ..head });
         self.list.cleared.has_come();
         Ok(())
     }

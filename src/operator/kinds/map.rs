@@ -143,11 +143,7 @@ impl<Q: Record, V: Record> Map<Q, V> {
         let moved = self.order.take(&last)?;
         if entry.slot != last.slot {
             let moved = Key { map: head.id, key: moved };
-            self.entries.modify(&moved, |value| {
-                if let Some(value) = value.get_mut() {
-                    value.slot = entry.slot;
-                }
-            })?;
+            self.entries.change(&moved, |moved| moved.slot = entry.slot)?;
             self.order.insert(&head.slot(entry.slot), moved.key)?;
         }
         self.map.set(Head { len: head.len - 1, ..head });
@@ -194,16 +190,12 @@ impl<Q: Record, V: Record> Map<Q, V> {
 
     /// Changes the value of a key with `f`. None: there is none.
     fn change<R>(&mut self, key: &Q, f: impl FnOnce(&mut V) -> R) -> Result<Option<R>, StateError> {
-        let changed = self.with(key, |entries, key| {
-            entries.modify(
-                key,
-                |entry| if entry.is_none() { None } else { entry.get_mut().map(|entry| f(&mut entry.value)) },
-            )
-        })?;
-        if changed.as_ref().is_some_and(Option::is_some) {
+        let change = |entry: &mut Entry<V>| f(&mut entry.value);
+        let changed = self.with(key, |entries, key| entries.change_if_there(key, change))?.flatten();
+        if changed.is_some() {
             self.map.renew();
         }
-        Ok(changed.flatten())
+        Ok(changed)
     }
 
     /// Adds an entry for a key that has none.
@@ -212,7 +204,7 @@ impl<Q: Record, V: Record> Map<Q, V> {
         let key = Key { map: head.id, key };
         self.entries.insert(&key, Entry { slot: head.len, value })?;
         self.order.insert(&head.slot(head.len), key.key)?;
-        self.map.set(Head { len: head.len + 1, ..head });
+        self.map.set(Head { len: head.len.saturating_add(1), ..head });
         self.map.cleared.has_come();
         Ok(())
     }

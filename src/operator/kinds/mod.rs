@@ -40,10 +40,11 @@ pub mod stored {
     pub use super::map::{Entry, Key, Slot};
 }
 
+use super::kept::Typed;
 use super::operating::Open;
 use super::viewing::Viewing;
 use crate::error::{Error, Failed, StateError};
-use crate::record::{Record, Schema};
+use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -69,7 +70,7 @@ impl Opening<'_> {
 
 /// The states under which tables are kept, and what is in them.
 #[derive(Default)]
-pub struct Tables(pub(crate) Vec<(String, Schema)>);
+pub struct Tables(pub(crate) Vec<(String, Typed)>);
 
 impl Tables {
     /// Adds those of the state of this name, for keys of type `K`.
@@ -79,12 +80,12 @@ impl Tables {
 
     /// Adds one.
     pub(crate) fn add<K: Record, V: Record>(&mut self, name: String) {
-        self.0.push((name, <(K, V)>::schema()));
+        self.0.push((name, Typed::of::<(K, V)>()));
     }
 
     /// What is in the table of this name.
-    pub(crate) fn schema_of(&self, table: &str) -> Option<&Schema> {
-        self.0.iter().find(|(name, _)| name == table).map(|(_, schema)| schema)
+    pub(crate) fn type_of(&self, table: &str) -> Option<&Typed> {
+        self.0.iter().find(|(name, _)| name == table).map(|(_, ty)| ty)
     }
 
     /// Whether an entry of a snapshot, one of a table or beside a table, is of one of these states.

@@ -32,6 +32,11 @@ impl WholePages {
 }
 
 impl Pages {
+    /// Whether a cut is being taken.
+    pub fn is_viewed(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// Begins a cut of all pages as they are now; an earlier one that is not complete is let go of. Nothing is copied or
     /// listed here: that is done by [`Pages::view_step`] and by who changes a page first.
     pub fn begin_view(&mut self) {

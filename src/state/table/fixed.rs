@@ -1,16 +1,13 @@
 //! The way of every record whose key and value have a fixed layout: both lie in a slot, and the value is changed there. Whatever
 //! needs more than one page goes the long way. What it knows at compile time are the sizes.
 
-use super::Table;
+use super::{PREFETCH_ABOVE_BYTES, Table};
 use crate::record::Record;
 use crate::state::buckets::Place;
 use crate::state::groups::{LANES, Lanes, Shape, WORD_BYTES, is_last};
 use crate::state::head::{HEAD_BYTES, count_of, next_of, set_count};
 use crate::state::{StateError, Value};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
-
-/// Tables up to this size are in the cache anyway: fetching ahead would only cost.
-const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
 
 /// How many records ahead the places of keys are fetched: as many as the processor can wait for at a time.
 pub(super) const AHEAD: usize = 12;
@@ -31,7 +28,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
     /// The shape of all pages, its slot size known to the compiler.
     #[inline(always)]
-    fn shape(&self) -> Shape {
+    pub(super) fn shape(&self) -> Shape {
         Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
     }
 

@@ -1,7 +1,7 @@
 //! The way of every record whose key or value has a variable length. A key is found by its bytes, a value of fixed width is
 //! changed where it lies, another one in memory that is kept; whatever needs more than one page goes the long way.
 
-use super::{Table, change, decode};
+use super::{PREFETCH_ABOVE_BYTES, Table, change, decode};
 use crate::page::fetch_ahead;
 use crate::record::Record;
 use crate::state::StateError;
@@ -9,8 +9,6 @@ use crate::state::buckets::Layout;
 use crate::state::entry::{VALUE_LONG, find_short};
 use crate::state::head::{next_of, u16_at};
 
-/// Tables up to this size are in the cache anyway.
-const PREFETCH_ABOVE_BYTES: usize = 256 << 10;
 /// Above this many pages their headers are not in the cache either.
 const HEADERS_ABOVE: u32 = 4096;
 /// Keys that are fetched in step.
@@ -18,14 +16,14 @@ const STEP: usize = 64;
 
 impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.
-    pub(super) fn prefetch_heap(&self, mut hashes: impl ExactSizeIterator<Item = u64>) {
+    pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
         if self.bytes() <= PREFETCH_ABOVE_BYTES {
             return;
         }
         let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);
         let are_headers_far = pages.live() > HEADERS_ABOVE;
         let mut step: [(u64, usize, &[u8]); STEP] = [(0, 0, &[]); STEP];
-        while hashes.len() > 0 {
+        loop {
             let mut len = 0;
             for (place, hash) in step.iter_mut().zip(hashes.by_ref()) {
                 // A page that cannot be read is met again, and told of, by the update.
@@ -47,6 +45,9 @@ impl<K: Record, V: Record> Table<K, V> {
                     fetch_ahead(page, entry);
                     fetch_ahead(page, entry + 32);
                 }
+            }
+            if len < STEP {
+                return;
             }
         }
     }

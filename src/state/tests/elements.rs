@@ -105,6 +105,11 @@ fn collections_go_on_at_the_same_and_at_another_parallelism() {
             }
         }
     }
+    // Nothing but tags is read, and what is there is found all the same.
+    let absent =
+        |(task, bytes): (usize, &Bytes)| super::model::absent(&pool, hasher(), range_of(task as u32, 3), bytes);
+    let absent: Vec<Elements> = kept.iter().enumerate().map(|part| absent(part).unwrap()).collect();
+    assert_eq!(content(&absent), all);
     // Whoever has no types reads them too, and nobody takes one kind of table for the other.
     let rows: u64 = kept.iter().map(|bytes| Rows::new(&part(bytes)).unwrap().iter().count() as u64).sum();
     assert_eq!(rows, LEN + 210);

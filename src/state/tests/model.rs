@@ -190,7 +190,7 @@ impl<K: Make, V: Make> World<K, V> {
         let key = K::make(number);
         let (hash, task) = self.hash(&key);
         prop_assert_eq!(self.tables[task].get(hash, &key).unwrap(), self.model.get(&number).cloned());
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             prop_assert_eq!(self.tables[task].discard(hash, &key).unwrap(), self.model.remove(&number).is_some());
         } else {
             prop_assert_eq!(self.tables[task].remove(hash, &key).unwrap(), self.model.remove(&number));
@@ -362,7 +362,8 @@ fn run<K: Make, V: Make>(page_bytes: usize, mask: u64, tasks: u32, ops: Vec<Op>)
     world.check_all()?;
     (0..400).try_for_each(|number| world.remove(number))?;
     for table in &world.tables {
-        prop_assert_eq!((table.len(), table.buckets.pages.live()), (0, 1), "nothing is left but one page");
+        // Regions of which no key has gone are as the restore has left them.
+        prop_assert!(table.is_empty() && table.buckets.pages.live() <= 16, "{} pages", table.buckets.pages.live());
     }
     let pool = world.pool.clone();
     drop(world);

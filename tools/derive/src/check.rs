@@ -28,13 +28,18 @@ fn fields(name: &Ident, fields: &Fields) -> syn::Result<()> {
 
 /// The types of all fields that mention no parameter of the item.
 pub fn types_without_parameters(input: &DeriveInput) -> Vec<&Type> {
+    let types = types(input).into_iter();
+    types.filter(|ty| !mentions_any(ty.to_token_stream(), &input.generics)).collect()
+}
+
+/// The types of all fields.
+pub fn types(input: &DeriveInput) -> Vec<&Type> {
     let fields: Vec<&Fields> = match &input.data {
         Data::Struct(data) => vec![&data.fields],
         Data::Enum(data) => data.variants.iter().map(|variant| &variant.fields).collect(),
         Data::Union(_) => Vec::new(),
     };
-    let types = fields.into_iter().flatten().map(|field| &field.ty);
-    types.filter(|ty| !mentions_any(ty.to_token_stream(), &input.generics)).collect()
+    fields.into_iter().flatten().map(|field| &field.ty).collect()
 }
 
 fn mentions_any(tokens: TokenStream, generics: &Generics) -> bool {

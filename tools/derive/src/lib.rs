@@ -5,6 +5,7 @@
 mod check;
 mod enums;
 mod fields;
+mod hints;
 mod methods;
 mod states;
 mod structs;
@@ -16,8 +17,9 @@ use syn::{Data, DeriveInput, Ident, WherePredicate, parse_macro_input, parse_quo
 
 /// Makes a struct or an enum a record: see `snapring::record`.
 ///
-/// Every field must be a record; type parameters are asked to be records.
-#[proc_macro_derive(Record)]
+/// Every field must be a record; type parameters are asked to be records. `#[record(was = "…")]` on a field or a variant: it
+/// had that name before. `#[record(default = …)]` on a field: what it is in values from before it was there.
+#[proc_macro_derive(Record, attributes(record))]
 pub fn derive_record(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
@@ -42,6 +44,7 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             return Err(syn::Error::new(data.union_token.span, reason));
         }
     };
+    let hints = hints::method(input)?;
     let mut generics = input.generics.clone();
     for parameter in generics.type_params_mut() {
         parameter.bounds.push(parse_quote!(::snapring::record::Record));
@@ -60,6 +63,7 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         #[allow(trivial_bounds)]
         impl #impl_generics ::snapring::record::Record for #name #type_generics #where_clause {
             #body
+            #hints
         }
     })
 }

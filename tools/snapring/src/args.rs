@@ -175,6 +175,11 @@ pub struct RunArgs {
     #[arg(long, requires = "epoch")]
     pub accept_duplicates: bool,
 
+    /// What the checkpoint has of an operator, source or sink of the name OLD is that of NEW. Once for each; a rule may stay
+    /// when it has been applied
+    #[arg(long, value_name = "OLD=NEW", requires = "state", value_parser = renamed)]
+    pub renamed: Vec<(String, String)>,
+
     /// transfers: read each checkpoint back while the job runs, and say in a line where the money is: with --json on standard
     /// output, else on standard error. Fails if any is missing, or is there twice
     #[arg(long, requires = "state")]
@@ -354,6 +359,14 @@ pub enum InspectCommand {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Two names: `old=new`.
+fn renamed(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((old, new)) if !old.is_empty() && !new.is_empty() => Ok((old.to_owned(), new.to_owned())),
+        _ => Err(format!("`{text}` does not say what was renamed: write OLD=NEW")),
+    }
 }
 
 #[cfg(test)]

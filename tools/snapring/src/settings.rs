@@ -198,5 +198,8 @@ fn checkpoints(args: &RunArgs, state: &Path) -> Checkpoints {
     if args.accept_duplicates {
         checkpoints = checkpoints.accept_duplicates();
     }
+    for (old, new) in &args.renamed {
+        checkpoints = checkpoints.renamed(old, new);
+    }
     checkpoints
 }

@@ -102,3 +102,19 @@ fn with_and_without_output_are_two_jobs() {
     run(["run", "routes", "--input", &input, "--state", &state]).ok();
     run(routes_args(&room, &input, &[])).exits(4, &["lines"]);
 }
+
+#[test]
+fn by_a_rule_for_a_name_that_has_been_applied_or_does_not_fit() {
+    let csv = some_flights(0, 3000);
+    let room = Room::new();
+    let input = room.file("f.csv", &csv);
+    killed_midway(&room, &refs(&routes_args(&room, &input, &["--rate", "2000"])));
+    let operator = |names: &str| run(routes_args(&room, &input, &["--renamed", names]));
+    operator("nobody=other").exits(4, &["`nobody` cannot go on as `other`: the dataflow has no `other`"]);
+    for wrong in ["routes", "=routes", "routes="] {
+        operator(wrong).exits(2, &["write OLD=NEW"]);
+    }
+    // The snapshot has the new name already.
+    resumed(operator("flights-before=flights"));
+    check_routes(&room.committed(), &route_totals(&csv));
+}
