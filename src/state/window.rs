@@ -7,7 +7,7 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::vec::Drain;
 
-/// Records with their keys' hashes and encodings, looked up together ([`super::Table::prefetch_all`]); 64 are a good number.
+/// Records with their keys' hashes and encodings, looked up together ([`super::Table::update_batch`]); 64 are a good number.
 pub struct Window<K, T> {
     /// Encodings of the keys, in order. Those of a fixed layout stand where their number says, and there may be room behind.
     keys: Vec<u8>,
