@@ -1,11 +1,12 @@
 //! One program in the versions that it has had: what it keeps per key and what flows through it change their types, what it
 //! counts stays the same.
 
+use snapring::Protocol;
 use snapring::connector::{Generate, Memory};
 use snapring::dataflow::Dataflow;
 use snapring::error::Error;
 use snapring::record::{Record, Text};
-use snapring::runtime::{Checkpoints, Config, Hydrate, Local, Protocol};
+use snapring::runtime::{Checkpoints, Config, Hydrate, Local};
 use snapring::snapshot::sim::SimDisk;
 use snapring::snapshot::{Store, StoreOptions};
 
@@ -27,7 +28,7 @@ pub trait Version: 'static {
 
 /// How a version is told from the others: `{fields of an order} {fields of a sum} {what an order does to a sum}`.
 macro_rules! version {
-    ($name:ident $($operator:literal)?: { $($of:ident: $order:ty = |$index:ident| $made:expr),* } { $($in:ident: $sum:ty = $zero:expr),* } |$s:ident| $add:block) => {
+    ($name:ident $($operator:literal)?: { $($of:ident: $order:ty = |$index:pat_param| $made:expr),* } { $($in:ident: $sum:ty = $zero:expr),* } |$s:ident| $add:block) => {
         pub struct $name;
         const _: () = {
             #[derive(Record, Clone)]
