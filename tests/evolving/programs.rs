@@ -28,7 +28,7 @@ pub trait Version: 'static {
 
 /// How a version is told from the others: `{fields of an order} {fields of a sum} {what an order does to a sum}`.
 macro_rules! version {
-    ($name:ident $($operator:literal)?: { $($of:ident: $order:ty = |$index:ident| $made:expr),* } { $($in:ident: $sum:ty = $zero:expr),* } |$s:ident| $add:block) => {
+    ($name:ident $($operator:literal)?: { $($of:ident: $order:ty = |$index:pat_param| $made:expr),* } { $($in:ident: $sum:ty = $zero:expr),* } |$s:ident| $add:block) => {
         pub struct $name;
         const _: () = {
             #[derive(Record, Clone)]

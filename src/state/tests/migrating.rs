@@ -375,8 +375,8 @@ impl World {
     fn restore<K: Make>(&mut self, by: u32, tasks: Option<u32>, absent: bool) {
         let Some((stored, model, schema)) = self.durable.clone() else { return };
         let is_taken = |name: &String| stored.iter().any(|kept| kept.contains_key(name));
-        let names = ["table@outdated", "table@outdated-2", "table@outdated-3"].map(str::to_owned);
-        self.fresh = names.into_iter().find(|name| !is_taken(name)).expect("there are four versions");
+        let mut names = (1..).map(|number| format!("table@outdated-{number}"));
+        self.fresh = names.find(|name| !is_taken(name)).expect("numbers do not end");
         self.version += by;
         let tasks = tasks.unwrap_or(stored.len() as u32);
         let opening =
@@ -531,7 +531,7 @@ fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
         drop(others);
         check_all(&mut table, 1000);
     }
-    assert!(failed > 20, "{failed} times");
+    assert!(failed > 5, "{failed} times");
     assert!(table.outdated().is_empty());
     check_all(&mut table, 1000);
 }
