@@ -58,12 +58,13 @@ fn every_record_of_a_large_table_counts_once() {
     let mut window = Window::with_capacity(0);
     let mut next = 0;
     while next < 2 * KEYS {
-        for number in next..(next + 1 + next % 77).min(2 * KEYS) {
+        let end = (next + 1 + next % 77).min(2 * KEYS);
+        for number in next..end {
             let key = number.wrapping_mul(7919) % KEYS;
             let hash = window.key(&hasher, &key);
             window.push(hash, (1, number));
-            next = number + 1;
         }
+        next = end;
         let each = |number: u64, count: u64| {
             assert_eq!(count, 1 + number / KEYS);
             Ok::<_, StateError>(())
