@@ -82,7 +82,7 @@ fn every_record_of_a_large_table_counts_once() {
 fn a_split_that_finds_no_page_changes_nothing_and_may_come_later() {
     let pool = Pool::new(512, 8 * 512);
     let mut table = Table::<u64, [u64; 2]>::new(&pool, Hasher::default(), range_of(0, 1)).unwrap();
-    let mut put = |table: &mut Table<u64, [u64; 2]>, key: u64| {
+    let put = |table: &mut Table<u64, [u64; 2]>, key: u64| {
         let hash = table.hash(&key);
         table.insert(hash, &key, [key, !key])
     };

@@ -95,7 +95,6 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
                 let mut window = Window::with_capacity(1);
                 let hash = window.key(&table.table().buckets.hasher, &key);
                 window.push(hash, (by, ()));
-                table.prefetch_all(&window);
                 let mut bytes = Vec::new();
                 let each = |(), seen| {
                     bytes = seen;
