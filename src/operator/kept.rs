@@ -66,15 +66,38 @@ pub(crate) fn evolution(entry: &RestoredEntry, now: &Typed, epoch: u64) -> Resul
     evolution.map_err(|error| differs(entry, epoch, &then, &now.schema, error.to_string()))
 }
 
-/// The type of an entry of a table, and what becomes of its values. Keys say where they lie, and cannot change.
+/// The type of an entry of a table, and those since, up to today; and what becomes of its values, by way of these: what a type
+/// in between did not have does not come back, whether a key was touched then or not.
 pub(crate) fn evolution_of_values(
     entry: &RestoredEntry,
     now: &Typed,
     epoch: u64,
-) -> Result<(Schema, Evolution), Error> {
-    let then = Schema::decode(&mut entry.schema.as_slice()).map_err(|error| corrupt(entry, epoch, &error))?;
-    let between = |then: &Type, now_ty: &Type| Evolution::hinted(then, now_ty, &now.hints);
-    let found = match (&then.ty, &now.schema.ty) {
+) -> Result<(Vec<Schema>, Evolution), Error> {
+    let mut input = entry.schema.as_slice();
+    let mut schemas = Vec::new();
+    while schemas.is_empty() || !input.is_empty() {
+        schemas.push(Schema::decode(&mut input).map_err(|error| corrupt(entry, epoch, &error))?);
+    }
+    if schemas.len() == 1 || schemas.last() != Some(&now.schema) {
+        schemas.push(now.schema.clone());
+    }
+    let mut all: Option<Evolution> = None;
+    for pair in schemas.windows(2) {
+        let next = evolution_between(&pair[0], &pair[1], &now.hints);
+        let next = next.map_err(|reason| differs(entry, epoch, &pair[0], &pair[1], reason))?;
+        all = Some(match all {
+            Some(all) => all.then(next),
+            None => next,
+        });
+    }
+    schemas.dedup();
+    Ok((schemas, all.expect("there are two schemas at least")))
+}
+
+/// What becomes of the values of a table. Keys say where they lie, and cannot change.
+fn evolution_between(then: &Schema, now: &Schema, hints: &Hints) -> Result<Evolution, String> {
+    let between = |then: &Type, now: &Type| Evolution::hinted(then, now, hints);
+    match (&then.ty, &now.ty) {
         (Type::Tuple(old), Type::Tuple(new)) => match (old.as_slice(), new.as_slice()) {
             ([old_key, old_value], [key, value]) => match between(old_key, key) {
                 Ok(keys) if keys.is_identity() => between(old_value, value).map_err(|error| of("value", &error)),
@@ -84,10 +107,6 @@ pub(crate) fn evolution_of_values(
             _ => Err("it is no table of keys and values".to_owned()),
         },
         _ => Err("it is no table of keys and values".to_owned()),
-    };
-    match found {
-        Ok(evolution) => Ok((then, evolution)),
-        Err(reason) => Err(differs(entry, epoch, &then, &now.schema, reason)),
     }
 }
 
@@ -100,9 +119,9 @@ fn differs(entry: &RestoredEntry, epoch: u64, then: &Schema, now: &Schema, reaso
         operator: entry.operator.clone(),
         state: entry.state.clone(),
         epoch,
-        now: now.to_string(),
-        then: then.to_string(),
-        reason,
+        now: now.to_string().into(),
+        then: then.to_string().into(),
+        reason: reason.into(),
     })
 }
 

@@ -61,13 +61,13 @@ impl<K: Record, V: Record> KeptTable<K, V> {
         let (mut parts, mut old) = (Vec::new(), Vec::new());
         for entry in ours {
             let Some(part) = part(open, entry)? else { continue };
-            let (schema, evolution) = evolution_of_values(entry, &now, open.epoch)?;
+            let (schemas, evolution) = evolution_of_values(entry, &now, open.epoch)?;
             let is_itself = entry.state == state;
             if is_itself && evolution.is_identity() {
                 parts.push(part);
             } else {
                 let name = if is_itself { fresh.clone() } else { entry.state.clone() };
-                old.push(OldPart { name, schema, evolution, part });
+                old.push(OldPart { name, schemas, evolution, part });
             }
         }
         let range = range_of(open.task, open.tasks);
@@ -82,7 +82,10 @@ impl<K: Record, V: Record> KeptTable<K, V> {
         entries.push(open.entry(&self.state, &self.schema, |bytes| bytes.extend(root), Some(pages)));
         for part in self.table.outdated() {
             let (root, pages) = part.freeze();
-            entries.push(open.entry(part.name(), part.schema(), |bytes| bytes.extend(root), Some(pages)));
+            let [then, since @ ..] = part.schemas() else { unreachable!("a part has had a type") };
+            let mut entry = open.entry(part.name(), then, |bytes| bytes.extend(root), Some(pages));
+            since.iter().for_each(|schema| schema.encode(&mut entry.schema));
+            entries.push(entry);
         }
     }
 

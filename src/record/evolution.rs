@@ -47,7 +47,8 @@ use step::Step;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Evolution {
-    step: Step,
+    /// From type to type: as many as lie in between, and one.
+    steps: Vec<Step>,
     /// The layout of tables follows from the widths too.
     same_width: bool,
 }
@@ -90,16 +91,26 @@ impl Evolution {
     /// As [`Evolution::between`].
     pub fn hinted(then: &Type, now: &Type, hints: &Hints) -> Result<Self, Mismatch> {
         let step = Planner { hints }.step(then, now, "")?;
-        Ok(Self { step, same_width: then.width() == now.width() })
+        Ok(Self { steps: vec![step], same_width: then.width() == now.width() })
+    }
+
+    /// First this, then another, which begins with what this has come to. One after the other may mean something else than
+    /// both at once: a field that was lost on the way does not come back.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        self.steps.extend(next.steps);
+        self.same_width &= next.same_width;
+        self
     }
 
     /// Whether every value stays as it is, byte by byte, and lies in a table as it did.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.same_width && self.step.is_same()
+        self.same_width && self.steps.iter().all(Step::is_same)
     }
 
-    /// Appends the value of the new type that the bytes of an old one become. Nothing else is allocated.
+    /// Appends the value of the new type that the bytes of an old one become. Nothing else is allocated, unless there are types
+    /// in between.
     ///
     /// # Errors
     /// The bytes are not just one value of the old type; `out` is then as it was.
@@ -115,6 +126,15 @@ impl Evolution {
     /// # Errors
     /// The bytes are not a value of the old type; what has been appended means nothing then.
     pub fn advance(&self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        self.step.apply(input, out)
+        let [ahead @ .., last] = self.steps.as_slice() else { return Ok(()) };
+        let Some((first, between)) = ahead.split_first() else { return last.apply(input, out) };
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        first.apply(input, &mut old)?;
+        for step in between {
+            step.apply(&mut old.as_slice(), &mut new)?;
+            std::mem::swap(&mut old, &mut new);
+            new.clear();
+        }
+        last.apply(&mut old.as_slice(), out)
     }
 }

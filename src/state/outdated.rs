@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 pub struct OldPart<'a> {
     /// What its owner calls it.
     pub name: String,
-    /// The type of its keys and values.
-    pub schema: Schema,
+    /// The type of its keys and values, and those that they have had or would have had since, up to today.
+    pub schemas: Vec<Schema>,
     /// What becomes of its values.
     pub evolution: Evolution,
     /// Root and pages.
@@ -36,7 +36,7 @@ pub struct OldPart<'a> {
 /// A part of a table that waits for its keys to be touched.
 pub struct Outdated {
     name: String,
-    schema: Schema,
+    schemas: Vec<Schema>,
     evolution: Evolution,
     /// What its cuts say, but for the number of entries.
     root: Root,
@@ -96,8 +96,8 @@ impl Outdated {
             }
         };
         let buckets = Scattered::of(root.range, &buckets)?;
-        let OldPart { name, schema, evolution, .. } = old;
-        Ok(Self { name, schema, evolution, root, pages, layout, hasher, len: root.len, buckets, brought: 0 })
+        let OldPart { name, schemas, evolution, .. } = old;
+        Ok(Self { name, schemas, evolution, root, pages, layout, hasher, len: root.len, buckets, brought: 0 })
     }
 
     /// What its owner calls it.
@@ -105,9 +105,9 @@ impl Outdated {
         &self.name
     }
 
-    /// The type of its keys and values.
-    pub fn schema(&self) -> &Schema {
-        &self.schema
+    /// See [`OldPart::schemas`].
+    pub fn schemas(&self) -> &[Schema] {
+        &self.schemas
     }
 
     /// What becomes of its values.
@@ -170,7 +170,7 @@ impl Outdated {
     /// Moves any bucket into the table.
     pub(super) fn bring_any(&mut self, into: &mut Buckets) -> Result<(), StateError> {
         let HashRange { start, end_inclusive } = self.root.range;
-        let step = u128::from(self.brought.reverse_bits()) * u128::from(end_inclusive - start) >> 64;
+        let step = (u128::from(self.brought.reverse_bits()) * u128::from(end_inclusive - start)) >> 64;
         let Some(bucket) = self.buckets.bucket_from(start + step as u64) else { return Ok(()) };
         self.bring(bucket, into)?;
         self.brought += 1;

@@ -60,7 +60,7 @@ const PLAIN: [Type; 15] = [
 /// A type that nests at most so deep. There are few names, so that two types have some in common.
 pub fn any_type(dice: &mut Dice, depth: u32) -> Type {
     let kinds = if depth == 0 { 7 } else { 14 };
-    let mut item = |dice: &mut Dice| Box::new(any_type(dice, depth.saturating_sub(1)));
+    let item = |dice: &mut Dice| Box::new(any_type(dice, depth.saturating_sub(1)));
     match dice.below(kinds) {
         0..=5 => PLAIN[dice.below(15) as usize].clone(),
         6 => Type::Text(dice.below(4) as u32 * 3),
@@ -102,7 +102,7 @@ pub fn changed(dice: &mut Dice, ty: &Type, depth: u32) -> Type {
         return Type::Option(Box::new(ty.clone()));
     }
     let below = depth.saturating_sub(1);
-    let mut fields = |dice: &mut Dice, fields: &[Field], names: &[&'static str]| -> Vec<(String, Type)> {
+    let fields = |dice: &mut Dice, fields: &[Field], names: &[&'static str]| -> Vec<(String, Type)> {
         let mut parts: Vec<_> =
             fields.iter().map(|field| (field.name.clone(), changed(dice, &field.ty, below))).collect();
         if !parts.is_empty() && dice.below(3) == 0 {

@@ -4,12 +4,13 @@
 mod programs;
 
 use programs::*;
+use snapring::Protocol;
 use snapring::connector::{Generate, Memory};
 use snapring::dataflow::Dataflow;
 use snapring::error::{Error, RestoreError};
 use snapring::operator::Progress;
 use snapring::record::{Schema, from_bytes};
-use snapring::runtime::{Checkpoints, Config, Hydrate, Local, Protocol, View};
+use snapring::runtime::{Checkpoints, Config, Hydrate, Local, View};
 use snapring::snapshot::RestoredEntry;
 use snapring::snapshot::sim::{Incident, SimDisk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -268,7 +269,9 @@ fn what_cannot_be_migrated_is_refused_with_both_schemas_and_the_reason() {
     flow.source("orders", Generate::new(EVENTS, 4, Third::order))
         .stage("parsed")
         .key_by(|order| i128::from(Third::key(order)))
-        .fold("sums", Third::start(), |sum, order| drop(Third::add(sum, order)))
+        .fold("sums", Third::start(), |sum, order| {
+            Third::add(sum, order);
+        })
         .map(|(key, sum)| (key as u64, Third::count(&sum)))
         .sink("out", out.clone());
     let checkpoints = Checkpoints::on_demand().store(store(&disk).unwrap());
@@ -301,7 +304,8 @@ fn renamed_operators_go_on_and_a_rule_may_stay() {
     steps(&mut job, 70).unwrap();
     checkpoint(&mut job).unwrap();
     drop(job);
-    let on_the_way = kept(&disk).iter().filter(|entry| entry.state.starts_with("input:")).map(|entry| {
+    let entries = kept(&disk);
+    let on_the_way = entries.iter().filter(|entry| entry.state.starts_with("input:")).map(|entry| {
         let parts: Vec<snapring::snapshot::ChannelPart> = from_bytes(&entry.root).unwrap();
         parts.iter().map(|part| part.records).sum::<u64>()
     });

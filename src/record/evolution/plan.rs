@@ -75,9 +75,8 @@ impl Planner<'_> {
 
     fn variant(&self, old: &VariantType, now: &Type, path: &str) -> Result<Variant, Mismatch> {
         let Type::Enum { variants, .. } = now else { unreachable!("only enums have variants") };
-        let is_it = |new: &VariantType| new.name == old.name;
-        let was_it = |new: &VariantType| self.hints.old_name(now, &new.name, "") == Some(&old.name);
-        let index = variants.iter().position(is_it).or_else(|| variants.iter().position(was_it));
+        let position = |name: &str| variants.iter().position(|new| new.name == name);
+        let index = position(&old.name).or_else(|| self.hints.of_variant(now, &old.name).find_map(position));
         let Some(index) = index else {
             return Err(mismatch(path, format!("its variant `{}` is no more, and a value may be one", old.name)));
         };
@@ -119,14 +118,15 @@ impl Planner<'_> {
     /// is its user's.
     fn old_field(&self, then: &[Field], now: &[Field], field: &Field, owner: Owner<'_>) -> Option<usize> {
         let position = |name: &str| then.iter().position(|old| old.name == name);
+        let is_used = |name: &&str| now.iter().any(|field| field.name == *name);
         position(&field.name).or_else(|| {
-            let was = self.hints.old_name(owner.ty, owner.variant, &field.name)?;
-            position(was).filter(|_| !now.iter().any(|field| field.name == was))
+            let mut names = self.hints.of_field(owner.ty, owner.variant, &field.name).filter(|name| !is_used(name));
+            names.find_map(position)
         })
     }
 
     fn gained(&self, field: &Field, owner: Owner<'_>, path: &str) -> Result<Step, Mismatch> {
-        if let Some(bytes) = self.hints.first_value(owner.ty, owner.variant, &field.name) {
+        if let Some(bytes) = self.hints.first_value(owner.ty, owner.variant, &field.name, &field.ty) {
             return Ok(Step::Put(bytes.to_vec()));
         }
         let none = || {

@@ -30,16 +30,16 @@ mod versions {
             }
         };
     }
-    version!(First { n: u32 = n, flag: bool = n % 2 == 0 }, n);
-    version!(Second { flag: bool = n % 3 == 0, n: u64 = n.into(), text: String = String::make(n) }, n);
-    version!(Third { text: Option<String> = (n % 4 > 0).then(|| String::make(n)), n: u64 = n.into(), extra: [u16; 3] = [n as u16; 3] }, n);
+    version!(First { n: u32 = n, flag: bool = n.is_multiple_of(2) }, n);
+    version!(Second { flag: bool = n.is_multiple_of(3), n: u64 = n.into(), text: String = String::make(n) }, n);
+    version!(Third { text: Option<String> = (!n.is_multiple_of(4)).then(|| String::make(n)), n: u64 = n.into(), extra: [u16; 3] = [n as u16; 3] }, n);
     version!(Fourth { n: i128 = n.into(), extra: Vec<u32> = vec![n; n as usize % 5] }, n);
 }
 use versions::{First, Fourth, Second, Third};
 
-/// What a store holds of one task: by name, schema, root and pages.
-type Kept = BTreeMap<String, (Schema, Vec<u8>, BTreeMap<PageId, Vec<u8>>)>;
-type Frozen = Vec<(String, Schema, Vec<u8>, FrozenPages)>;
+/// What a store holds of one task: by name, schemas, root and pages.
+type Kept = BTreeMap<String, (Vec<Schema>, Vec<u8>, BTreeMap<PageId, Vec<u8>>)>;
+type Frozen = Vec<(String, Vec<Schema>, Vec<u8>, FrozenPages)>;
 
 /// The tables of an operator, whatever their values are; these go in and out encoded.
 trait Tables {
@@ -95,7 +95,6 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
                 let mut window = Window::with_capacity(1);
                 let hash = window.key(&table.table().buckets.hasher, &key);
                 window.push(hash, (by, ()));
-                table.prefetch_all(&window);
                 let mut bytes = Vec::new();
                 let each = |(), seen| {
                     bytes = seen;
@@ -172,11 +171,11 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
     fn freeze(&mut self) -> Vec<Frozen> {
         let frozen = |table: &mut Migrating<K, V>| {
             let (root, pages) = table.table().freeze();
-            let mut frozen = vec![("table".to_owned(), <(K, V)>::schema(), root, pages)];
+            let mut frozen = vec![("table".to_owned(), vec![<(K, V)>::schema()], root, pages)];
             for part in table.outdated() {
                 let (root, pages) = part.freeze();
                 assert!(pages.full || pages.changed.is_empty(), "what is outdated is not written again");
-                frozen.push((part.name().to_owned(), part.schema().clone(), root, pages));
+                frozen.push((part.name().to_owned(), part.schemas().to_vec(), root, pages));
             }
             frozen
         };
@@ -210,19 +209,24 @@ fn open<K: Make, V: Make>(opening: Opening<'_>) -> Box<dyn Tables> {
     let table = |task: u32| {
         let (mut parts, mut old) = (Vec::new(), Vec::new());
         let ours = stored.iter().enumerate().filter(|(at, _)| !is_same || *at == task as usize);
-        for (name, (schema, root, pages)) in ours.flat_map(|(_, kept)| kept) {
+        for (name, (schemas, root, pages)) in ours.flat_map(|(_, kept)| kept) {
             let here = || pages.iter().map(|(&id, page)| (id, page.as_slice())).collect();
             let pages = if is_same && absent {
                 PartPages::Absent(Arc::new(Stored::new(pages)))
             } else {
                 PartPages::Here(here())
             };
-            let (part, evolution) = (Part { root, pages }, evolution(schema, &now));
+            let part = Part { root, pages };
+            let mut schemas = schemas.clone();
+            schemas.push(now.clone());
+            let steps = schemas.windows(2).map(|pair| evolution(&pair[0], &pair[1]));
+            let evolution = steps.reduce(Evolution::then).unwrap();
+            schemas.dedup();
             if name == "table" && evolution.is_identity() {
                 parts.push(part);
             } else {
                 let name = if name == "table" { fresh } else { name }.to_owned();
-                old.push(OldPart { name, schema: schema.clone(), evolution, part });
+                old.push(OldPart { name, schemas, evolution, part });
             }
         }
         Migrating::<K, V>::restore(pool, hasher, range_of(task, tasks), &parts, old).unwrap()
@@ -350,7 +354,7 @@ impl World {
         let mut stored = Vec::new();
         for (task, parts) in frozen.iter().enumerate() {
             let mut kept = Kept::new();
-            for (name, schema, root, frozen) in parts {
+            for (name, schemas, root, frozen) in parts {
                 let mut pages = BTreeMap::new();
                 if !frozen.full {
                     let before = &self.durable.as_ref().expect("not full, so something is durable").0[task];
@@ -359,7 +363,7 @@ impl World {
                     frozen.freed.iter().for_each(|id| drop(pages.remove(id)));
                 }
                 pages.extend(frozen.changed.iter().map(|(id, page)| (*id, page.to_vec())));
-                kept.insert(name.clone(), (schema.clone(), root.clone(), pages));
+                kept.insert(name.clone(), (schemas.clone(), root.clone(), pages));
             }
             stored.push(kept);
         }
@@ -371,8 +375,8 @@ impl World {
     fn restore<K: Make>(&mut self, by: u32, tasks: Option<u32>, absent: bool) {
         let Some((stored, model, schema)) = self.durable.clone() else { return };
         let is_taken = |name: &String| stored.iter().any(|kept| kept.contains_key(name));
-        let names = ["table@outdated", "table@outdated-2", "table@outdated-3"].map(str::to_owned);
-        self.fresh = names.into_iter().find(|name| !is_taken(name)).expect("there are four versions");
+        let mut names = (1..).map(|number| format!("table@outdated-{number}"));
+        self.fresh = names.find(|name| !is_taken(name)).expect("numbers do not end");
         self.version += by;
         let tasks = tasks.unwrap_or(stored.len() as u32);
         let opening =
@@ -478,7 +482,13 @@ fn old(
     let schema = <(u64, First)>::schema();
     let evolution = evolution(&schema, &<(u64, Second)>::schema());
     let part = Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) };
-    Migrating::restore(pool, hasher, range, &[], vec![OldPart { name: "old".into(), schema, evolution, part }])
+    Migrating::restore(
+        pool,
+        hasher,
+        range,
+        &[],
+        vec![OldPart { name: "old".into(), schemas: vec![schema], evolution, part }],
+    )
 }
 
 fn check_all(table: &mut Migrating<u64, Second>, keys: u64) {
@@ -501,7 +511,7 @@ fn check_all(table: &mut Migrating<u64, Second>, keys: u64) {
 
 #[test]
 fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
-    let pool = Pool::new(512, 400 * 512);
+    let pool = Pool::new(512, 800 * 512);
     let mut table = outdated(&pool, 1000);
     check_all(&mut table, 1000);
     let mut failed = 0;
@@ -509,7 +519,7 @@ fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
         // All pages are taken but some few.
         let mut others = Pages::new(&pool);
         while others.allocate().is_ok() {}
-        for id in 0..(step % 6).min(others.count()) {
+        for id in 0..(step % 30).min(others.count()) {
             others.free(id);
         }
         match table.hydrate(1) {
@@ -521,7 +531,7 @@ fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
         drop(others);
         check_all(&mut table, 1000);
     }
-    assert!(failed > 20, "{failed} times");
+    assert!(failed > 5, "{failed} times");
     assert!(table.outdated().is_empty());
     check_all(&mut table, 1000);
 }
