@@ -1,8 +1,12 @@
 //! What an operator of a user's own holds of a key: one state, or a struct of several. It knows how they are run around the
 //! user's code, not what they are.
 
+mod several;
+
+pub use several::{Several, States};
+
 use super::keyed_table::{KeyedTable, TABLE};
-use super::kinds::{Aggregate, Aggregator, List, Map, Opening, Tables, Value, Work};
+use super::kinds::{Tables, Value};
 use super::operating::Open;
 use super::stage::Closure;
 use super::viewing::Viewing;
@@ -13,10 +17,8 @@ use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
 use crate::state::{Hasher, Window};
 
-mod several;
-pub use several::Several;
-
-/// What an [`Operator`](super::Operator) holds of a key: a [`Value`], [`List`], [`Map`] or [`Aggregate`], or a struct of such.
+/// What an [`Operator`](super::Operator) holds of a key: a [`Value`], [`List`](super::List),
+/// [`Map`](super::Map) or [`Aggregate`](super::Aggregate), or a struct of such.
 ///
 /// A struct derives it; its states have the names of the fields, in snapshots too. With `#[state(ttl_ms = …)]` a state is gone
 /// so many milliseconds after it was last written, by the job's clock; a list or map as a whole, after the last change to
@@ -247,54 +249,3 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
         self.state.forget()
     }
 }
-
-/// Several states, by name. What `#[derive(KeyedState)]` writes.
-pub trait States: Sized + Send + 'static {
-    /// Their names, in the order of [`States::each`].
-    const NAMES: &'static [&'static str];
-
-    /// Names their tables.
-    fn tables<K: Record>(tables: &mut Tables);
-
-    /// Opens them.
-    ///
-    /// # Errors
-    /// What was kept cannot be read, or the pool is exhausted.
-    fn open<K: Record>(opening: &Opening<'_>) -> Result<Self, Error>;
-
-    /// Shows one after the other.
-    ///
-    /// # Errors
-    /// The first of `show`.
-    fn each<E>(&mut self, show: impl FnMut(&mut dyn Work) -> Result<(), E>) -> Result<(), E>;
-}
-
-/// A state of its own has the name that a table has which is an operator's only one.
-macro_rules! alone {
-    ($state:ty, $($of:tt)*) => {
-        impl<$($of)*> KeyedState for $state {
-            type Kept<Key: Record> = Several<Key, Self>;
-        }
-
-        impl<$($of)*> States for $state {
-            const NAMES: &'static [&'static str] = &[TABLE];
-
-            fn tables<Key: Record>(tables: &mut Tables) {
-                tables.state::<Key, Self>(TABLE, None);
-            }
-
-            fn open<Key: Record>(opening: &Opening<'_>) -> Result<Self, Error> {
-                opening.state::<Key, Self>(TABLE, None)
-            }
-
-            #[inline]
-            fn each<E>(&mut self, mut show: impl FnMut(&mut dyn Work) -> Result<(), E>) -> Result<(), E> {
-                show(self)
-            }
-        }
-    };
-}
-
-alone!(List<T>, T: Record);
-alone!(Map<Q, V>, Q: Record, V: Record);
-alone!(Aggregate<A>, A: Aggregator + Send);

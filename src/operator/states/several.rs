@@ -1,19 +1,70 @@
-//! Several states of an operator, lent to the user's code together. It does not know what they are.
+//! Several states to an operator, by name. It does not know what they are.
 
-use super::{Keep, States};
+use super::super::emitted::Emitted;
+use super::super::keyed_table::{TABLE, WINDOW, emitted, emitted_entry};
+use super::super::kinds::{Aggregate, Aggregator, Keys, List, Map, Opening, Tables, Work};
+use super::super::operating::Open;
+use super::super::stage::{Closure, Taken};
+use super::super::viewing::Viewing;
+use super::super::{KeyOf, Progress};
+use super::{Keep, KeyedState};
 use crate::channel::Records;
 use crate::error::{Error, Failed, StateError};
-use crate::operator::emitted::Emitted;
-use crate::operator::keyed_table::{WINDOW, emitted, emitted_entry};
-use crate::operator::kinds::{Keys, Opening, Tables, Work};
-use crate::operator::operating::Open;
-use crate::operator::stage::{Closure, Taken};
-use crate::operator::viewing::Viewing;
-use crate::operator::{KeyOf, Progress};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
 use crate::state::Window;
 use std::convert::Infallible;
+
+/// Several states, by name. What `#[derive(KeyedState)]` writes.
+pub trait States: Sized + Send + 'static {
+    /// Their names, in the order of [`States::each`].
+    const NAMES: &'static [&'static str];
+
+    /// Names their tables.
+    fn tables<K: Record>(tables: &mut Tables);
+
+    /// Opens them.
+    ///
+    /// # Errors
+    /// What was kept cannot be read, or the pool is exhausted.
+    fn open<K: Record>(opening: &Opening<'_>) -> Result<Self, Error>;
+
+    /// Shows one after the other.
+    ///
+    /// # Errors
+    /// The first of `show`.
+    fn each<E>(&mut self, show: impl FnMut(&mut dyn Work) -> Result<(), E>) -> Result<(), E>;
+}
+
+/// A state of its own has the name that a table has which is an operator's only one.
+macro_rules! alone {
+    ($state:ty, $($of:tt)*) => {
+        impl<$($of)*> KeyedState for $state {
+            type Kept<Key: Record> = Several<Key, Self>;
+        }
+
+        impl<$($of)*> States for $state {
+            const NAMES: &'static [&'static str] = &[TABLE];
+
+            fn tables<Key: Record>(tables: &mut Tables) {
+                tables.state::<Key, Self>(TABLE, None);
+            }
+
+            fn open<Key: Record>(opening: &Opening<'_>) -> Result<Self, Error> {
+                opening.state::<Key, Self>(TABLE, None)
+            }
+
+            #[inline]
+            fn each<E>(&mut self, mut show: impl FnMut(&mut dyn Work) -> Result<(), E>) -> Result<(), E> {
+                show(self)
+            }
+        }
+    };
+}
+
+alone!(List<T>, T: Record);
+alone!(Map<Q, V>, Q: Record, V: Record);
+alone!(Aggregate<A>, A: Aggregator + Send);
 
 /// Several states, and how far the emission at the end has come.
 pub struct Several<K, S> {
