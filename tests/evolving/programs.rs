@@ -10,7 +10,7 @@ use snapring::runtime::{Checkpoints, Config, Hydrate, Local};
 use snapring::snapshot::sim::SimDisk;
 use snapring::snapshot::{Store, StoreOptions};
 
-pub const KEYS: u64 = 2000;
+pub const KEYS: u64 = 2500;
 pub const EVENTS: u64 = 4 * KEYS;
 
 /// A version of the program.
@@ -62,16 +62,16 @@ macro_rules! version {
 }
 
 version!(First: { key: u32 = |index| (index % KEYS) as u32, side: bool = |index| index.is_multiple_of(2) }
-    { count: u16 = 0, seen: u8 = 0 } |sum| { sum.seen = sum.count as u8; });
+    { count: u16 = 0, seen: u8 = 0, wide: [u64; 20] = [7; 20] } |sum| { sum.seen = sum.count as u8; });
 version!(Second: { note: String = |index| format!("order {index}"), key: u64 = |index| index % KEYS }
-{ seen: u32 = 0, note: String = String::new(), count: u32 = 0 } |sum| {
+{ seen: u32 = 0, wide: [u64; 20] = [7; 20], note: String = String::new(), count: u32 = 0 } |sum| {
     assert!(sum.seen == 0 || sum.seen == sum.count - 1, "what was kept has come along");
     sum.seen = sum.count;
     if sum.count.is_multiple_of(3) { sum.note.push_str("a third"); }
 });
-version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_index| None, symbol: Text<4> = |_index| Text::EMPTY }
-    { note: Option<String> = None, count: u64 = 0, last: [u32; 2] = [0; 2] } |sum| { sum.last[1] += 1; });
-version!(Fourth "counts": { key: u64 = |index| index % KEYS } { count: u64 = 0 } |sum| {});
+version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_| None, symbol: Text<4> = |_| Text::EMPTY }
+    { note: Option<String> = None, count: u64 = 0, last: [u32; 2] = [0; 2], wide: Vec<u64> = vec![7; 20] } |sum| { sum.last[1] += 1; });
+version!(Fourth "counts": { key: u64 = |index| index % KEYS } { wide: Vec<u64> = vec![7; 20], count: u64 = 0 } |sum| { assert_eq!(sum.wide, [7; 20]); });
 
 pub fn store(disk: &SimDisk) -> Result<Store, Error> {
     let options =
