@@ -43,6 +43,17 @@ impl Run<'_> {
     }
 }
 
+/// Whether what has been written leaves for the disk before the sync that takes care of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// There will be no sync, or soon.
+    Not,
+    /// If that is less work than what it wins.
+    IfCheap,
+    /// So that the disk is not given all at once.
+    Always,
+}
+
 /// Fits the second-level cache of any core, beside what it is copied to.
 const STRETCH_BYTES: usize = 256 << 10;
 
@@ -77,12 +88,11 @@ pub trait Sink: ReadAt {
     fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()>;
 
     /// Writes runs, which ascend and do not overlap, and takes the checksum of each of their parts on the way; by the threads
-    /// of `sums`, if the sink can. `ahead`: a sync will follow, so what is written may
-    /// leave for the disk at once.
+    /// of `sums`, if the sink can.
     ///
     /// # Errors
     /// The system refused; any part may have been written.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: bool) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: Ahead) -> io::Result<()> {
         runs.iter_mut().try_for_each(|run| {
             self.write(run.offset_bytes, run.parts)?;
             run.sum_and(|_, _| Ok(()))

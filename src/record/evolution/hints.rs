@@ -75,7 +75,12 @@ impl Hints {
     }
 
     /// Other names of a field, as it may have or have had.
-    pub(super) fn of_field<'a>(&'a self, ty: &'a Type, variant: &'a str, field: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(super) fn of_field<'a>(
+        &'a self,
+        ty: &'a Type,
+        variant: &'a str,
+        field: &'a str,
+    ) -> impl Iterator<Item = &'a str> {
         self.others(move |of| self.is_place(of, ty, variant), field)
     }
 

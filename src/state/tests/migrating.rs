@@ -30,9 +30,9 @@ mod versions {
             }
         };
     }
-    version!(First { n: u32 = n, flag: bool = n % 2 == 0 }, n);
-    version!(Second { flag: bool = n % 3 == 0, n: u64 = n.into(), text: String = String::make(n) }, n);
-    version!(Third { text: Option<String> = (n % 4 > 0).then(|| String::make(n)), n: u64 = n.into(), extra: [u16; 3] = [n as u16; 3] }, n);
+    version!(First { n: u32 = n, flag: bool = n.is_multiple_of(2) }, n);
+    version!(Second { flag: bool = n.is_multiple_of(3), n: u64 = n.into(), text: String = String::make(n) }, n);
+    version!(Third { text: Option<String> = (!n.is_multiple_of(4)).then(|| String::make(n)), n: u64 = n.into(), extra: [u16; 3] = [n as u16; 3] }, n);
     version!(Fourth { n: i128 = n.into(), extra: Vec<u32> = vec![n; n as usize % 5] }, n);
 }
 use versions::{First, Fourth, Second, Third};
@@ -95,7 +95,6 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
                 let mut window = Window::with_capacity(1);
                 let hash = window.key(&table.table().buckets.hasher, &key);
                 window.push(hash, (by, ()));
-                table.prefetch_all(&window);
                 let mut bytes = Vec::new();
                 let each = |(), seen| {
                     bytes = seen;
@@ -376,8 +375,8 @@ impl World {
     fn restore<K: Make>(&mut self, by: u32, tasks: Option<u32>, absent: bool) {
         let Some((stored, model, schema)) = self.durable.clone() else { return };
         let is_taken = |name: &String| stored.iter().any(|kept| kept.contains_key(name));
-        let names = ["table@outdated", "table@outdated-2", "table@outdated-3"].map(str::to_owned);
-        self.fresh = names.into_iter().find(|name| !is_taken(name)).expect("there are four versions");
+        let mut names = (1..).map(|number| format!("table@outdated-{number}"));
+        self.fresh = names.find(|name| !is_taken(name)).expect("numbers do not end");
         self.version += by;
         let tasks = tasks.unwrap_or(stored.len() as u32);
         let opening =
@@ -483,7 +482,13 @@ fn old(
     let schema = <(u64, First)>::schema();
     let evolution = evolution(&schema, &<(u64, Second)>::schema());
     let part = Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) };
-    Migrating::restore(pool, hasher, range, &[], vec![OldPart { name: "old".into(), schemas: vec![schema], evolution, part }])
+    Migrating::restore(
+        pool,
+        hasher,
+        range,
+        &[],
+        vec![OldPart { name: "old".into(), schemas: vec![schema], evolution, part }],
+    )
 }
 
 fn check_all(table: &mut Migrating<u64, Second>, keys: u64) {
@@ -526,7 +531,7 @@ fn when_pages_run_out_nothing_has_changed_and_it_goes_on_when_there_are_some() {
         drop(others);
         check_all(&mut table, 1000);
     }
-    assert!(failed > 20, "{failed} times");
+    assert!(failed > 5, "{failed} times");
     assert!(table.outdated().is_empty());
     check_all(&mut table, 1000);
 }
