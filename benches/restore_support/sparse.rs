@@ -148,11 +148,11 @@ pub fn make(dir: &Path, state_bytes: usize) {
             page[8..16].copy_from_slice(&prefix.to_le_bytes());
         }
         let changed = pages.freeze().changed.into_iter().map(|(id, page)| (first as PageId + id, page)).collect();
-        let frozen = FrozenPages::of(changed, Vec::new(), PAGE_BYTES as u32, (first + buckets.len()) as u32, commit == 0);
-        let pages = Some(FrozenPages { tag_of, ..frozen });
-        let (operator, state) = ("count".to_owned(), "table".to_owned());
-        let entry =
-            Entry { operator, state, task: 0, tasks: 1, schema: Vec::new(), root: root.clone(), pages };
+        let count = (first + buckets.len()) as u32;
+        let mut frozen = FrozenPages::of(changed, Vec::new(), PAGE_BYTES as u32, count, commit == 0);
+        frozen.tag_of = tag_of;
+        let (operator, state, pages) = ("count".to_owned(), "table".to_owned(), Some(frozen));
+        let entry = Entry { operator, state, task: 0, tasks: 1, schema: Vec::new(), root: root.clone(), pages };
         let checkpoint = Checkpoint { epoch: commit as u64 + 1, header: Vec::new(), entries: vec![entry] };
         store.commit(&checkpoint).expect("there is room");
     }

@@ -72,6 +72,7 @@ impl PageSource for StoredPages {
     }
 
     fn read_many(&self, ids: &[PageId], into: &mut [u8]) -> Result<Vec<u64>, PageError> {
+        assert_eq!(into.len(), ids.len() * self.geometry.page_bytes as usize, "so long are the pages");
         let slots = ids.iter().map(|id| Ok((*id, self.slot(*id)?))).collect::<Result<Vec<_>, PageError>>()?;
         let read = read_pages(self.forest(), &slots, into, &self.sums);
         read.map_err(|fault| {

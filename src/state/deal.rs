@@ -63,7 +63,11 @@ pub(super) struct Lying {
 }
 
 impl Lying {
-    pub fn new(root: Root, source: &Arc<dyn PageSource>) -> Result<Self, StateError> {
+    /// `page_bytes`: those of the store and of the new table.
+    pub fn new(root: Root, source: &Arc<dyn PageSource>, page_bytes: usize) -> Result<Self, StateError> {
+        if root.page_bytes as usize != page_bytes {
+            return Err(StateError::corrupt(format!("a root of pages of {} bytes", root.page_bytes)));
+        }
         let layout = Layout::of(root.page_bytes as usize, root.key_bytes, root.value_bytes);
         let (buckets, source) = (buckets_of(source, &root.range)?, checked(source, layout));
         let pages = Pages::restore_absent(&Pool::new(root.page_bytes as usize, usize::MAX), source.clone());

@@ -85,7 +85,7 @@ impl Buckets {
             }
             parts if parts.iter().all(|(_, pages)| matches!(pages, PartPages::Absent(_))) => {
                 let lying = |(root, pages): &(Root, &PartPages<'_>)| match pages {
-                    PartPages::Absent(source) => Some(Lying::new(*root, source)),
+                    PartPages::Absent(source) => Some(Lying::new(*root, source, pool.page_bytes())),
                     PartPages::Here(_) => None,
                 };
                 self.deal_out(&mut parts.iter().filter_map(lying).collect::<Result<Vec<_>, _>>()?)?;
