@@ -61,13 +61,7 @@ impl Leaves {
         Ok(leaves)
     }
 
-    fn check(
-        &mut self,
-        geometry: Geometry,
-        map: &MapRef,
-        nodes: &[(u64, Slot)],
-        seen: &mut Seen,
-    ) -> Result<(), Fault> {
+    fn check(&mut self, geometry: Geometry, map: &MapRef, nodes: &[(u64, Slot)], seen: &mut Seen) -> Result<(), Fault> {
         let count = u64::from(map.count.get());
         for ((first, _), slots) in nodes.iter().zip(self.slots.chunks(self.fanout as usize)) {
             for (id, slot) in (*first..).zip(slots).filter(|(_, slot)| slot.is_some()) {
@@ -150,9 +144,8 @@ impl Level<'_> {
     fn read_portion(&self, mut nodes: &[(u64, Slot)], mut slots: &mut [TaggedSlot]) -> Result<(), Fault> {
         let fanout = self.nodes.fanout() as usize;
         while let Some((_, first)) = nodes.first() {
-            let follows = |(i, (_, slot)): &(usize, &(u64, Slot))| {
-                slot.block.get() == first.block.get().wrapping_add(*i as u32)
-            };
+            let follows =
+                |(i, (_, slot)): &(usize, &(u64, Slot))| slot.block.get() == first.block.get().wrapping_add(*i as u32);
             let run = nodes.iter().enumerate().take_while(follows).count();
             let (now, rest) = slots.split_at_mut(run * fanout);
             self.read_run(&nodes[..run], now)?;

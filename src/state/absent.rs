@@ -41,9 +41,7 @@ pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Res
         }
     });
     match wrong {
-        Some((id, tag)) => {
-            Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id))))
-        }
+        Some((id, tag)) => Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id)))),
         None => Ok(buckets),
     }
 }
