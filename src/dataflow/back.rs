@@ -90,8 +90,8 @@ impl WayBack {
 /// Reads the epoch that is asked for, or the newest one; none: the store has none.
 pub(super) fn read(store: &Store, epoch: Option<u64>, verify: bool) -> Result<Option<Restored>, StoreError> {
     let Some(epoch) = epoch.or(store.newest()) else { return Ok(None) };
-    let read = if verify { store.read(epoch) } else { store.restore(epoch) };
-    read.map(Some).map_err(|error| match error {
+    let verified = if verify { store.verify(epoch) } else { Ok(()) };
+    verified.and_then(|()| store.restore(epoch)).map(Some).map_err(|error| match error {
         StoreError::Corrupt { path, what } => {
             StoreError::Corrupt { path, what: format!("{what}{}", older(store, epoch)) }
         }

@@ -60,10 +60,11 @@ impl<K: Record, V: Record> KeptTable<K, V> {
         let now = Typed::of::<(K, V)>();
         let (mut parts, mut old) = (Vec::new(), Vec::new());
         for entry in ours {
-            let Some(part) = part(open, entry)? else { continue };
             let (schemas, evolution) = evolution_of_values(entry, &now, open.epoch)?;
             let is_itself = entry.state == state;
-            if is_itself && evolution.is_identity() {
+            let is_now = is_itself && evolution.is_identity();
+            let Some(part) = part(open, entry, is_now)? else { continue };
+            if is_now {
                 parts.push(part);
             } else {
                 let name = if is_itself { fresh.clone() } else { entry.state.clone() };
@@ -185,13 +186,14 @@ impl<K, V> DerefMut for KeptTable<K, V> {
 }
 
 /// What of an entry goes into a task's table. A task at the old parallelism goes on with just what it had left itself, and
-/// reads its pages when it needs them; else tables are dealt out anew, and all pages are read, once for all tasks.
-fn part<'a>(open: &Open, entry: &'a RestoredEntry) -> Result<Option<Part<'a>>, Error> {
+/// reads its pages when it needs them. Else tables are dealt out anew: each task reads what it needs of a part that is as
+/// tables are now, and of an outdated one all pages are read, once for all tasks.
+fn part<'a>(open: &Open, entry: &'a RestoredEntry, is_now: bool) -> Result<Option<Part<'a>>, Error> {
     if entry.tasks == open.tasks && entry.task != open.task {
         return Ok(None);
     }
     let pages = match entry.source() {
-        Some(source) if entry.tasks == open.tasks => PartPages::Absent(source),
+        Some(source) if is_now || entry.tasks == open.tasks => PartPages::Absent(source),
         _ => PartPages::Here(entry.pages()?.collect()),
     };
     Ok(Some(Part { root: &entry.root, pages }))

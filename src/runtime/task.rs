@@ -240,13 +240,13 @@ impl Task {
                 if let (Took::InsideRecords, Some(rounds)) = (took, &mut self.rounds) {
                     rounds.processed_inside();
                 }
-                self.took_records()?;
+                self.took_records(shared)?;
             }
             Took::Mark(input, mark) => self.heed(input, mark, shared, events)?,
             Took::Cut(cut) => self.act(cut, shared, events)?,
             Took::Aside => {}
             Took::Ended => self.phase = Phase::Emitting,
-            Took::Nothing => return self.rest(),
+            Took::Nothing => return self.rest(shared),
             Took::Broken => {
                 shared.check_neighbours()?;
                 return Ok(Progress::None);
@@ -255,7 +255,7 @@ impl Task {
         Ok(Progress::Made)
     }
 
-    fn took_records(&mut self) -> Result<(), Failed> {
+    fn took_records(&mut self, shared: &Shared) -> Result<(), Failed> {
         if self.shown != TaskState::Busy {
             self.show(TaskState::Busy);
             self.body.show_held(&self.cut, false);
@@ -266,8 +266,8 @@ impl Task {
         if self.unpublished >= BATCHES_BEFORE_PUBLISH || !self.body.is_ready(&self.cut) {
             self.publish()?;
         }
-        if self.hydration.is_due() {
-            self.hydrate()?;
+        if self.hydration.is_due(|| shared.meter.clock().now_ns()) {
+            self.hydrate(shared)?;
         }
         Ok(())
     }
@@ -303,7 +303,7 @@ impl Task {
     }
 
     /// There is nothing to read now.
-    fn rest(&mut self) -> Result<Progress, Failed> {
+    fn rest(&mut self, shared: &Shared) -> Result<Progress, Failed> {
         self.publish()?;
         let is_aligning = self.cut.is_aligning();
         self.show(if is_aligning { TaskState::BlockedByAlignment } else { TaskState::Idle });
@@ -314,7 +314,7 @@ impl Task {
         if self.hydration.is_done() {
             return Ok(Progress::None);
         }
-        self.hydrate()?;
+        self.hydrate(shared)?;
         Ok(Progress::Made)
     }
 
@@ -338,13 +338,13 @@ impl Task {
     }
 
     /// Reads a page of each state ahead of its need.
-    fn hydrate(&mut self) -> Result<(), Failed> {
-        let mut done = true;
+    fn hydrate(&mut self, shared: &Shared) -> Result<(), Failed> {
+        let (mut done, begun_ns) = (true, shared.meter.clock().now_ns());
         self.body.visit(&mut |stateful| {
             done &= stateful.hydrate().map_err(|failed| failed.at(stateful.name()))?;
             Ok(())
         })?;
-        self.hydration.note(done);
+        self.hydration.note(done, begun_ns, shared.meter.clock().now_ns());
         Ok(())
     }
 

@@ -6,8 +6,9 @@ use super::earlier::Found;
 use super::fault::{Fault, is_full};
 use super::format::{BLOCK_BYTES, BlobRef, Geometry, MapRef, Meta, Nodes, Slot, Superblock, TableEntry, TaggedSlot};
 use super::head::{format, write_meta};
+use super::leaves::{Leaves, Seen};
 use super::options::Durability;
-use super::restored::{Seen, list_pages, read_pages, read_record};
+use super::restored::{read_pages, read_record};
 use super::sink::Sink;
 use super::space::Space;
 use super::sums::Sums;
@@ -93,7 +94,8 @@ impl Dense<'_> {
             let name = place(&entry.operator, &entry.state, entry.task, entry.tasks);
             if let Some(map) = &mut entry.map {
                 // Nothing is followed that has not been found in order.
-                list_pages(forest, map, &mut seen).map_err(|fault| at(fault.within(|| name.clone())))?;
+                let read = Leaves::read(forest, map, &mut seen, self.sums);
+                read.map_err(|fault| at(fault.within(|| name.clone())))?;
                 *map = self.map(found, map, &name)?;
                 self.copy_pages(found, &name)?;
             }

@@ -53,6 +53,7 @@ mod head;
 mod held;
 mod home;
 mod layout;
+mod leaves;
 mod map;
 mod mapped;
 mod options;

@@ -11,8 +11,9 @@ use super::format::TableEntry;
 use super::head::{Head, read_head};
 use super::held::Pinned;
 use super::home::Generations;
+use super::leaves::{Leaves, Seen};
 use super::recover::read_table;
-use super::restored::{Restored, Seen, Take, list_pages, read_epoch, read_pages, read_record};
+use super::restored::{Restored, Take, read_epoch, read_pages, read_record};
 use super::savepoint::Alone;
 use super::sink::ReadAt;
 use super::store::{EpochInfo, infos};
@@ -212,8 +213,8 @@ impl Reader {
             report.entries += 1;
             let Some(map) = entry.map else { continue };
             let name = || place(&entry.operator, &entry.state, entry.task, entry.tasks);
-            let pages = list_pages(forest, &map, &mut seen).map_err(|fault| fault.within(name));
-            for slot in note(pages, &mut report)?.unwrap_or_default() {
+            let pages = Leaves::read(forest, &map, &mut seen, &self.sums).map_err(|fault| fault.within(name));
+            for slot in note(pages, &mut report)?.unwrap_or_default().iter() {
                 let read = read_pages(forest, &[slot], &mut page, &self.sums).map_err(|fault| fault.within(name));
                 report.pages_good += u64::from(note(read, &mut report)?.is_some());
             }

@@ -3,11 +3,12 @@
 
 use super::codec::{self, EntryRecord, EpochRecord, place};
 use super::fault::{Fault, io};
-use super::format::{Geometry, MapRef, TableEntry, TaggedSlot, offset_of};
+use super::format::{TableEntry, TaggedSlot, offset_of};
+use super::leaves::{Leaves, Seen};
 use super::sink::ReadAt;
 use super::stored::StoredPages;
 use super::sums::Sums;
-use super::tree::{At, Forest, Visit};
+use super::tree::Forest;
 use crate::error::StoreError;
 use crate::page::{PageId, PageSource};
 use rayon::prelude::*;
@@ -45,17 +46,18 @@ pub struct RestoredEntry {
     pub page_count: u32,
     /// The size of every page.
     pub page_bytes: u32,
-    ids: Vec<PageId>,
+    /// Where they are.
+    leaves: Arc<Leaves>,
     /// All pages, once they have been read.
     bytes: OnceLock<Vec<u8>>,
-    /// Where they are, if they are to be read when needed.
+    /// If they are to be read when needed.
     stored: Option<Arc<StoredPages>>,
 }
 
 impl std::fmt::Debug for RestoredEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = place(&self.operator, &self.state, self.task, self.tasks);
-        write!(f, "RestoredEntry({name}, {} pages)", self.ids.len())
+        write!(f, "RestoredEntry({name}, {} pages)", self.page_len())
     }
 }
 
@@ -72,12 +74,13 @@ impl RestoredEntry {
             }
             (bytes, _) => bytes.map_or(&[][..], Vec::as_slice),
         };
-        Ok(self.ids.iter().copied().zip(bytes.chunks_exact(self.page_bytes as usize)))
+        let ids: Vec<PageId> = self.leaves.iter().map(|(id, _)| id).collect();
+        Ok(ids.into_iter().zip(bytes.chunks_exact(self.page_bytes as usize)))
     }
 
     /// How many pages there are.
     pub fn page_len(&self) -> usize {
-        self.ids.len()
+        self.leaves.len()
     }
 
     /// Where the pages can be read one by one, by whom and for as long as one likes. None: they have been read all together.
@@ -88,8 +91,8 @@ impl RestoredEntry {
     /// Offset in the file, checksum and tag of each page that has not been read; for benches.
     #[doc(hidden)]
     pub fn places(&self) -> impl Iterator<Item = (PageId, u64, u32, u64)> {
-        let slots = self.stored.iter().flat_map(|stored| &stored.slots);
-        slots.map(|(id, slot)| (*id, offset_of(slot.block()), slot.crc(), slot.tag.get()))
+        let slots = self.stored.iter().flat_map(|stored| stored.leaves.iter());
+        slots.map(|(id, slot)| (id, offset_of(slot.block()), slot.crc(), slot.tag.get()))
     }
 }
 
@@ -115,62 +118,11 @@ pub(super) fn outline(record: EpochRecord, page_bytes: u32) -> Restored {
         paged: entry.map.is_some(),
         page_count: entry.map.map_or(0, |map| map.count.get()),
         page_bytes,
-        ids: Vec::new(),
+        leaves: Arc::default(),
         bytes: OnceLock::new(),
         stored: None,
     };
     Restored { epoch: record.epoch, header: record.header, entries: record.entries.into_iter().map(entry).collect() }
-}
-
-/// Blocks that an epoch's maps have referred to: a file that is made to hurt could refer to one very often.
-pub(super) struct Seen(Vec<u64>);
-
-impl Seen {
-    pub fn new(geometry: Geometry) -> Self {
-        Self(vec![0; (geometry.end_block() as usize).div_ceil(64)])
-    }
-    /// `false`: again. The block is within the file.
-    fn insert(&mut self, block: u32) -> bool {
-        let (word, bit) = (&mut self.0[block as usize / 64], 1 << (block % 64));
-        std::mem::replace(word, *word | bit) & bit == 0
-    }
-}
-
-/// The pages of a map, by ascending id.
-pub(super) fn list_pages(
-    forest: Forest<'_>,
-    map: &MapRef,
-    seen: &mut Seen,
-) -> Result<Vec<(PageId, TaggedSlot)>, Fault> {
-    let mut listing = Listing { forest, map, seen, pages: Vec::new() };
-    forest.walk_map(map, &mut listing)?;
-    if listing.pages.len() as u64 != map.pages.get() {
-        return Err(Fault::Corrupt(format!("the map holds {} pages and not {}", listing.pages.len(), map.pages)));
-    }
-    Ok(listing.pages)
-}
-
-struct Listing<'a> {
-    forest: Forest<'a>,
-    map: &'a MapRef,
-    seen: &'a mut Seen,
-    pages: Vec<(PageId, TaggedSlot)>,
-}
-
-impl Visit for Listing<'_> {
-    fn enter(&mut self, _: At, block: u32) -> Result<bool, Fault> {
-        let fits = self.forest.geometry.holds_node(block) && self.seen.insert(block);
-        if fits { Ok(true) } else { Err(Fault::Corrupt(format!("map node at block {block} is out of place"))) }
-    }
-    fn leaf(&mut self, index: u64, slot: TaggedSlot) -> Result<(), Fault> {
-        let block = slot.block();
-        let fits = index < u64::from(self.map.count.get()) && self.forest.geometry.holds_page(block);
-        if !fits || !self.seen.insert(block) {
-            return Err(Fault::Corrupt(format!("page {index}: block {block} is out of place")));
-        }
-        self.pages.push((index as PageId, slot));
-        Ok(())
-    }
 }
 
 /// What becomes of the pages of an epoch.
@@ -179,7 +131,16 @@ pub(super) enum Take<'a> {
     /// They are read and verified now.
     Now(&'a Sums),
     /// They are read from here, the file of this path, when they are needed.
-    Later(&'a Arc<dyn ReadAt>, &'a Path),
+    Later(&'a Arc<dyn ReadAt>, &'a Path, &'a Arc<Sums>),
+}
+
+impl<'a> Take<'a> {
+    fn sums(&self) -> &'a Sums {
+        match self {
+            Self::Now(sums) => sums,
+            Self::Later(.., sums) => sums,
+        }
+    }
 }
 
 /// Reads and verifies an epoch.
@@ -205,23 +166,57 @@ fn read_entry(
 ) -> Result<RestoredEntry, Fault> {
     let geometry = forest.geometry;
     let EntryRecord { operator, state, task, tasks, schema, root, map } = entry;
-    let slots = map.as_ref().map_or(Ok(Vec::new()), |map| list_pages(forest, map, seen))?;
-    let (ids, bytes) = (slots.iter().map(|(id, _)| *id).collect(), OnceLock::new());
+    let leaves = map.as_ref().map_or(Ok(Leaves::default()), |map| Leaves::read(forest, map, seen, reading.sums()))?;
+    let (leaves, bytes) = (Arc::new(leaves), OnceLock::new());
     let stored = match reading {
         Take::Now(sums) => {
+            let slots: Vec<_> = leaves.iter().collect();
             let mut all = vec![0; slots.len() * geometry.page_bytes as usize];
             read_pages(forest, &slots, &mut all, sums)?;
             bytes.get_or_init(|| all);
             None
         }
-        Take::Later(file, path) => {
-            let (file, path, place) = (file.clone(), path.to_owned(), name.to_owned());
-            Some(Arc::new(StoredPages { file, path, geometry, place, slots }))
+        Take::Later(file, path, sums) => {
+            let (file, path, place, sums) = (file.clone(), path.to_owned(), name.to_owned(), sums.clone());
+            Some(Arc::new(StoredPages { file, path, geometry, place, leaves: leaves.clone(), sums }))
         }
     };
     let page_count = map.map_or(0, |map| map.count.get());
     let (paged, page_bytes) = (map.is_some(), geometry.page_bytes);
-    Ok(RestoredEntry { operator, state, task, tasks, schema, root, paged, page_count, page_bytes, ids, bytes, stored })
+    Ok(RestoredEntry {
+        operator,
+        state,
+        task,
+        tasks,
+        schema,
+        root,
+        paged,
+        page_count,
+        page_bytes,
+        leaves,
+        bytes,
+        stored,
+    })
+}
+
+/// What is verified at a time.
+const PORTION_BYTES: usize = 4 << 20;
+
+/// Reads every page of an epoch and keeps none.
+pub(super) fn verify_epoch(forest: Forest<'_>, entry: &TableEntry, sums: &Sums) -> Result<(), Fault> {
+    let epoch = || format!("epoch {}", entry.epoch);
+    let record = read_record(forest, entry).map_err(|fault| fault.within(epoch))?;
+    let (mut seen, page_bytes) = (Seen::new(forest.geometry), forest.geometry.page_bytes as usize);
+    let mut bytes = vec![0; PORTION_BYTES];
+    for EntryRecord { operator, state, task, tasks, map, .. } in &record.entries {
+        let named = |fault: Fault| fault.within(|| format!("{}, {}", epoch(), place(operator, state, *task, *tasks)));
+        let Some(map) = map else { continue };
+        let slots: Vec<_> = Leaves::read(forest, map, &mut seen, sums).map_err(named)?.iter().collect();
+        for slots in slots.chunks(PORTION_BYTES / page_bytes) {
+            read_pages(forest, slots, &mut bytes[..slots.len() * page_bytes], sums).map_err(named)?;
+        }
+    }
+    Ok(())
 }
 
 /// Pages read at a time, for one thread.

@@ -14,7 +14,7 @@ use super::options::{Durability, StoreOptions, check_options, check_sizes};
 use super::pin::Pins;
 use super::recover::Key;
 use super::renamed::Renamed;
-use super::restored::{Restored, Take, outline, read_epoch, read_record};
+use super::restored::{Restored, Take, outline, read_epoch, read_record, verify_epoch};
 use super::sink::ReadAt;
 use super::sums::Sums;
 use super::tree::Forest;
@@ -54,7 +54,7 @@ pub struct Store {
     pub(super) failed: bool,
     /// Pages of the base could not be read back: only full snapshots can follow.
     pub(super) unreadable: Option<String>,
-    pub(super) sums: Sums,
+    pub(super) sums: Arc<Sums>,
     pub(super) pins: Pins,
     /// States that go on under other names.
     pub(super) renamed: Vec<Renamed>,
@@ -135,7 +135,7 @@ impl Store {
             origin: None,
             failed: false,
             unreadable: None,
-            sums: Sums::new(options.writer_threads),
+            sums: Arc::new(Sums::new(options.writer_threads)),
             pins: Pins::default(),
             renamed: Vec::new(),
             options,
@@ -198,6 +198,15 @@ impl Store {
         read_epoch(found.forest, found.entry, Take::Now(&self.sums)).map_err(|fault| fault.at(found.path))
     }
 
+    /// Reads every page of a kept epoch, verifies it, and keeps none.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn verify(&self, epoch: u64) -> Result<(), StoreError> {
+        let found = self.find(epoch)?;
+        verify_epoch(found.forest, found.entry, &self.sums).map_err(|fault| fault.at(found.path))
+    }
+
     /// Reads record and page maps of a kept epoch, not its pages: each of these is verified when it is read. The next
     /// checkpoint must build on this epoch (it is the newest, or see [`Store::base_on`]), or pages that have not been read
     /// may be written over. In a file of version 1 the pages have no tags, and those of an earlier generation are few or
@@ -213,7 +222,7 @@ impl Store {
         }
         let at = |fault: Fault| fault.at(&current.path);
         let file = current.sink.reader().map_err(io("open")).map_err(at)?;
-        read_epoch(found.forest, found.entry, Take::Later(&file, &current.path)).map_err(at)
+        read_epoch(found.forest, found.entry, Take::Later(&file, &current.path, &self.sums)).map_err(at)
     }
 
     /// Lets the next checkpoint build on `epoch` instead of the newest one: for a job that was restored from there. No

@@ -7,6 +7,7 @@
 
 use super::fault::{Fault, io};
 use super::format::{Geometry, TaggedSlot, offset_of};
+use super::leaves::Leaves;
 use super::restored::read_pages;
 use super::sink::ReadAt;
 use super::sums::Sums;
@@ -23,23 +24,27 @@ pub(super) struct StoredPages {
     pub geometry: Geometry,
     /// Epoch, operator, state, task: for messages.
     pub place: String,
-    /// By ascending id.
-    pub slots: Vec<(PageId, TaggedSlot)>,
+    pub leaves: Arc<Leaves>,
+    pub sums: Arc<Sums>,
 }
 
 impl StoredPages {
     /// All pages, one behind the other.
     pub fn read_all(&self) -> Result<Vec<u8>, StoreError> {
-        let forest = Forest { source: &*self.file, geometry: self.geometry };
-        let mut bytes = vec![0; self.slots.len() * self.geometry.page_bytes as usize];
-        let read = read_pages(forest, &self.slots, &mut bytes, &Sums::new(0));
+        let slots: Vec<_> = self.leaves.iter().collect();
+        let mut bytes = vec![0; slots.len() * self.geometry.page_bytes as usize];
+        let read = read_pages(self.forest(), &slots, &mut bytes, &self.sums);
         read.map_err(|fault| fault.within(|| self.place.clone()).at(&self.path))?;
         Ok(bytes)
     }
 
-    fn slot(&self, id: PageId) -> Option<TaggedSlot> {
-        let at = self.slots.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.slots[at].1)
+    fn forest(&self) -> Forest<'_> {
+        Forest { source: &*self.file, geometry: self.geometry }
+    }
+
+    fn slot(&self, id: PageId) -> Result<TaggedSlot, PageError> {
+        let none = || PageError::Corrupt { what: format!("{} is not in the map", self.name(id)) };
+        self.leaves.get(id).ok_or_else(none)
     }
 
     fn read_slot(&self, slot: TaggedSlot, into: &mut [u8]) -> Result<(), Fault> {
@@ -59,13 +64,27 @@ impl StoredPages {
 
 impl PageSource for StoredPages {
     fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
-        Box::new(self.slots.iter().map(|(id, slot)| (*id, slot.tag.get())))
+        Box::new(self.leaves.iter().map(|(id, slot)| (id, slot.tag.get())))
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(PageId, u64)) {
+        self.leaves.each(|id, slot| visit(id, slot.tag.get()));
+    }
+
+    fn read_many(&self, ids: &[PageId], into: &mut [u8]) -> Result<Vec<u64>, PageError> {
+        assert_eq!(into.len(), ids.len() * self.geometry.page_bytes as usize, "so long are the pages");
+        let slots = ids.iter().map(|id| Ok((*id, self.slot(*id)?))).collect::<Result<Vec<_>, PageError>>()?;
+        let read = read_pages(self.forest(), &slots, into, &self.sums);
+        read.map_err(|fault| {
+            let is_unreadable = matches!(fault, Fault::Io(..));
+            let what = fault.within(|| self.place.clone()).at(&self.path).to_string();
+            if is_unreadable { PageError::Unreadable { what } } else { PageError::Corrupt { what } }
+        })?;
+        Ok(slots.iter().map(|(_, slot)| slot.tag.get()).collect())
     }
 
     fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError> {
-        let Some(slot) = self.slot(id) else {
-            return Err(PageError::Corrupt { what: format!("{} is not in the map", self.name(id)) });
-        };
+        let slot = self.slot(id)?;
         self.read_slot(slot, into).map_err(|fault| match fault {
             Fault::Io(action, error) => {
                 PageError::Unreadable { what: format!("{}: cannot {action} it: {error}", self.name(id)) }

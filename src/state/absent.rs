@@ -24,8 +24,8 @@ impl Buckets {
 
 /// The buckets of a part, by the tags of its pages.
 pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<Vec<(PageId, Region)>, StateError> {
-    let mut buckets = Vec::new();
-    for (id, tag) in source.pages() {
+    let (mut buckets, mut wrong) = (Vec::new(), None);
+    source.each(&mut |id, tag| {
         let head = Head::of_tag(tag);
         let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
         let is_sane = id < IDS_MAX
@@ -35,13 +35,15 @@ pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Res
                 kind => kind == LONG,
             };
         if !is_sane {
-            return Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id))));
-        }
-        if head.kind == BUCKET {
+            wrong.get_or_insert((id, tag));
+        } else if head.kind == BUCKET {
             buckets.push((id, region));
         }
+    });
+    match wrong {
+        Some((id, tag)) => Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id)))),
+        None => Ok(buckets),
     }
-    Ok(buckets)
 }
 
 /// The same pages, each checked when it comes.
@@ -55,19 +57,36 @@ struct Checking {
     layout: Layout,
 }
 
+impl Checking {
+    fn check(&self, id: PageId, page: &[u8], tag: u64) -> Result<u64, PageError> {
+        let head = Head::load(page);
+        let is_of_tag = head.tag() == tag && head.prefix == Head::of_tag(tag).prefix;
+        if is_of_tag && (head.kind == LONG || page_is_sane(self.layout, page)) {
+            return Ok(tag);
+        }
+        Err(PageError::Corrupt { what: format!("{} has a header that cannot be: {head:?}", self.name(id)) })
+    }
+}
+
 impl PageSource for Checking {
     fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
         self.source.pages()
     }
 
+    fn each(&self, visit: &mut dyn FnMut(PageId, u64)) {
+        self.source.each(visit);
+    }
+
     fn read(&self, id: PageId, into: &mut [u8]) -> Result<u64, PageError> {
         let tag = self.source.read(id, into)?;
-        let head = Head::load(into);
-        let is_of_tag = head.tag() == tag && head.prefix == Head::of_tag(tag).prefix;
-        if is_of_tag && (head.kind == LONG || page_is_sane(self.layout, into)) {
-            return Ok(tag);
-        }
-        Err(PageError::Corrupt { what: format!("{} has a header that cannot be: {head:?}", self.name(id)) })
+        self.check(id, into, tag)
+    }
+
+    fn read_many(&self, ids: &[PageId], into: &mut [u8]) -> Result<Vec<u64>, PageError> {
+        let tags = self.source.read_many(ids, into)?;
+        let pages = into.chunks(into.len().checked_div(ids.len()).unwrap_or(1).max(1));
+        ids.iter().zip(pages).zip(&tags).try_for_each(|((id, page), tag)| self.check(*id, page, *tag).map(drop))?;
+        Ok(tags)
     }
 
     fn name(&self, id: PageId) -> String {

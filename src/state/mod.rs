@@ -26,6 +26,7 @@
 mod absent;
 mod buckets;
 mod chain;
+mod deal;
 mod directory;
 mod entry;
 mod frozen;

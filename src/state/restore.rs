@@ -1,15 +1,15 @@
-//! Out of snapshots: checking what a table has left, adopting it, or dealing it out anew. What comes in has passed its
+//! Out of snapshots: checking what a table has left, and adopting it. What comes in has passed its
 //! checksums, but it is checked again so far that nothing behind this door can panic or loop on it.
 
 use super::buckets::{Buckets, Layout};
-use super::chain::{Chain, Source};
-use super::directory::{Depths, Directory};
+use super::chain::Source;
+use super::deal::Lying;
+use super::directory::Directory;
 use super::entry::Entry;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG};
 use super::room::Region;
 use super::root::Root;
 use super::sane::page_is_sane;
-use super::scan::{whole_key, whole_value};
 use super::{Hasher, StateError};
 use crate::page::{PageId, PageSource, Pages, Pool};
 use std::collections::{HashMap, HashSet};
@@ -32,7 +32,8 @@ pub struct Part<'a> {
 pub enum PartPages<'a> {
     /// Their bytes.
     Here(Vec<(PageId, &'a [u8])>),
-    /// They stay where they are until they are needed. Only for a table that is to have just the range of the part.
+    /// They stay where they are until they are needed: that is now, if the table is to have another range than the part. Then all
+    /// parts must be so.
     Absent(Arc<dyn PageSource>),
 }
 
@@ -82,9 +83,16 @@ impl Buckets {
             [(root, PartPages::Here(pages))] if fits(root) => {
                 self.adopt(pool, &Checked::new(*root, pages, self.hasher)?)?;
             }
+            parts if parts.iter().all(|(_, pages)| matches!(pages, PartPages::Absent(_))) => {
+                let lying = |(root, pages): &(Root, &PartPages<'_>)| match pages {
+                    PartPages::Absent(source) => Some(Lying::new(*root, source, pool.page_bytes())),
+                    PartPages::Here(_) => None,
+                };
+                self.deal_out(&mut parts.iter().filter_map(lying).collect::<Result<Vec<_>, _>>()?)?;
+            }
             parts => {
                 let parts = parts.iter().map(|(root, pages)| Checked::all_here(*root, pages, self.hasher));
-                self.deal_out(&parts.collect::<Result<Vec<_>, _>>()?)?;
+                self.deal_out(&mut parts.collect::<Result<Vec<_>, _>>()?)?;
             }
         }
         Ok(self)
@@ -103,63 +111,6 @@ impl Buckets {
     pub fn adopt_directory(&mut self, buckets: &[(PageId, Region)]) -> Result<(), StateError> {
         self.buckets = buckets.len() as u64;
         self.directory = Directory::of(self.range, buckets)?;
-        Ok(())
-    }
-
-    /// Copies what of the parts lies in the table's range: page by page where a page lies in it wholly and can be copied
-    /// without looking at its entries, else entry by entry.
-    fn deal_out(&mut self, parts: &[Checked<'_>]) -> Result<(), StateError> {
-        let range = self.range;
-        // A page on the edge of its old range has a prefix that a neighbour's page may have too.
-        let is_whole = |part: &Checked<'_>, id| {
-            let hashes = part.region(id).hashes();
-            range.covers(&hashes) && part.root.range.covers(&hashes)
-        };
-        let buckets = parts.iter().flat_map(|part| part.buckets.iter().map(move |&id| (part, id)));
-        let (whole, mut by_entry): (Vec<_>, Vec<_>) = buckets
-            .filter(|&(part, id)| part.region(id).hashes().meets(&range))
-            .partition(|&(part, id)| is_whole(part, id));
-        let depths = Depths::of(range, whole.iter().map(|&(part, id)| part.region(id)));
-        self.directory.grow(depths.depth, whole.len() as u64);
-        for (part, id) in whole {
-            if !depths.admit(part.region(id)) || !self.take_over(part, id)? {
-                by_entry.push((part, id));
-            }
-        }
-        for (prefix, depth) in self.directory.holes() {
-            self.new_bucket(Region { prefix, depth })?;
-        }
-        by_entry.into_iter().try_for_each(|(part, id)| self.deal_out_entries(part, id))
-    }
-
-    /// Makes a bucket in the place of an old one. Says whether the entries have come with it.
-    fn take_over(&mut self, part: &Checked<'_>, id: PageId) -> Result<bool, StateError> {
-        let (page, region) = (part.pages[&id], part.region(id));
-        if !self.new_bucket(region)? {
-            return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
-        }
-        let head = Head::load(page);
-        if head.next.is_some() || head.long_entries > 0 || page.len() != self.pages.page_bytes() {
-            return Ok(false);
-        }
-        self.pages.write(self.directory.bucket_of(region.prefix))?.copy_from_slice(page);
-        self.len += u64::from(head.count);
-        Ok(true)
-    }
-
-    /// Copies the entries of a bucket that are ours.
-    fn deal_out_entries(&mut self, part: &Checked<'_>, bucket: PageId) -> Result<(), StateError> {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        let mut chain = Chain::new(part, bucket);
-        while let Some((_, page)) = chain.next()? {
-            for entry in part.layout.entries(page) {
-                let hash = entry.hash(&self.hasher);
-                if self.range.contains(hash) {
-                    let key = whole_key(part, &entry, &mut key)?;
-                    self.put(hash, key, whole_value(part, &entry, &mut value)?)?;
-                }
-            }
-        }
         Ok(())
     }
 }

@@ -16,12 +16,16 @@ impl Pages {
     pub fn restore_absent(pool: &Pool, source: Arc<dyn PageSource>) -> Self {
         let mut this = Self::new(pool);
         this.any_durable = true;
-        for (id, _) in source.pages() {
+        let mut absent = 0;
+        source.each(&mut |id, _| {
             let before = std::mem::replace(&mut this.restored(id).epoch, SOURCE);
             assert!(before == NEVER, "page {id} comes twice");
-            *this.absent.get_mut() += 1;
+            absent += 1;
+        });
+        this.absent.set(absent);
+        if absent < this.count() {
+            this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
         }
-        this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
         this.source = Some(source);
         this
     }

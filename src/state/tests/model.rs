@@ -75,7 +75,8 @@ enum Op {
     Durable,
     Abandon,
     DropOldest,
-    Restore(u32),
+    /// At any parallelism; the pages where they are stored, or all together.
+    Restore(u32, bool),
     /// At the old parallelism, all pages absent.
     RestoreAbsent,
     Hydrate(u32),
@@ -94,7 +95,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Durable),
         1 => Just(Op::Abandon),
         1 => Just(Op::DropOldest),
-        1 => (1..8u32).prop_map(Op::Restore),
+        2 => (1..8u32, any::<bool>()).prop_map(|(tasks, absent)| Op::Restore(tasks, absent)),
         2 => Just(Op::RestoreAbsent),
         2 => (1..9u32).prop_map(Op::Hydrate),
         1 => Just(Op::Renew),
@@ -155,7 +156,7 @@ impl<K: Make, V: Make> World<K, V> {
                 self.check_frozen()?;
                 self.held.remove(0);
             }
-            Op::Restore(tasks) => self.restore(tasks),
+            Op::Restore(tasks, absent) => self.restore_from(tasks, if absent { absent_part } else { part }),
             Op::RestoreAbsent => self.restore_absent(),
             Op::Renew => {
                 self.tables.iter_mut().try_for_each(Table::renew).unwrap();
@@ -252,6 +253,10 @@ impl<K: Make, V: Make> World<K, V> {
     }
 
     pub fn restore(&mut self, tasks: u32) {
+        self.restore_from(tasks, part);
+    }
+
+    fn restore_from(&mut self, tasks: u32, part: fn(&Bytes) -> Part<'_>) {
         let Some((stored, model)) = &self.durable else { return };
         let parts: Vec<Part<'_>> = stored.iter().map(part).collect();
         let restored = |task| Table::restore(&self.pool, self.hasher, range_of(task, tasks), &parts).unwrap();
@@ -338,9 +343,14 @@ pub(super) fn absent<K: Record, V: Record>(
     pool: &Pool,
     hasher: Hasher,
     range: HashRange,
-    (root, pages): &Bytes,
+    bytes: &Bytes,
 ) -> Result<Table<K, V>, StateError> {
-    Table::restore(pool, hasher, range, &[Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) }])
+    Table::restore(pool, hasher, range, &[absent_part(bytes)])
+}
+
+/// A stored table whose pages stay where they are.
+fn absent_part((root, pages): &Bytes) -> Part<'_> {
+    Part { root, pages: PartPages::Absent(Arc::new(Stored::new(pages))) }
 }
 
 /// A stored table as `restore` wants it.
