@@ -220,7 +220,6 @@ fn ours(with_checkpoints: bool, keys: u64, folder: &Path, lasts: Duration, every
                     let hash = window.key(&hasher, &key);
                     window.push(hash, ((), ()));
                 }
-                table.prefetch_all(&window);
                 let each = |(), ()| Ok::<_, StateError>(());
                 let next = |value: &mut Value, ()| value[0] += 1;
                 let updated = table.update_batch(window.drain(), |()| Value::default(), next, |_| (), each);

@@ -60,6 +60,12 @@ enum Way {
     Store { store: Box<Store>, epoch: u64 },
 }
 
+/// How long this thread has been running.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
 /// Space for the bare loops, written once and synced.
 fn space(bytes: u64) -> File {
     let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
@@ -73,6 +79,13 @@ impl Way {
     fn store(folder: &Path, sink: SinkKind, durability: Durability) -> Self {
         let options = StoreOptions { keep: 2, sink, durability, ..StoreOptions::default() };
         Self::Store { store: Box::new(Store::open(folder, options).expect("the folder is new")), epoch: 0 }
+    }
+
+    /// The same with the CPU time of this thread.
+    fn timed(&mut self, frozen: FrozenPages, syncs: bool) -> (Duration, Duration, FrozenPages) {
+        let before = cpu_time();
+        let (took, frozen) = self.write(frozen, syncs);
+        (took, cpu_time() - before, frozen)
     }
 
     /// Writes the pages; bare loops sync once, the store twice.
@@ -171,7 +184,7 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
     }
     drop(all);
     state.pages.durable();
-    let mut took: [Vec<Duration>; 5] = Default::default();
+    let mut took: [Vec<(Duration, Duration)>; 5] = Default::default();
     // Until all of every file has been written more than once: what is only allocated takes longer the first time.
     let recycles = 4 * SETS as usize;
     for round in 0..recycles + rounds {
@@ -180,10 +193,10 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
         for at in 0..ways.len() {
             // Each in its turn is the first to read the pages.
             let at = (at + round) % ways.len();
-            let (time, back) = ways[at].write(frozen, syncs);
+            let (time, cpu, back) = ways[at].timed(frozen, syncs);
             frozen = back;
             if round >= recycles {
-                took[at].push(time);
+                took[at].push((time, cpu));
             }
         }
         drop(frozen);
@@ -194,17 +207,15 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
 
 const NAMES: [&str; 5] = ["bare pwrite", "the same, sent ahead", "bare mapped", "store, pwrite", "store, mapped"];
 
-fn report(changed_bytes: usize, durability: Durability, took: [Vec<Duration>; 5]) {
-    let medians = took.map(|times| median(times).as_secs_f64());
+fn report(changed_bytes: usize, durability: Durability, took: [Vec<(Duration, Duration)>; 5]) {
+    let cpu = took.clone().map(|times| median(times.into_iter().map(|(_, cpu)| cpu).collect()));
+    let medians = took.map(|times| median(times.into_iter().map(|(time, _)| time).collect()).as_secs_f64());
     let best = medians[..3].iter().copied().fold(f64::MAX, f64::min);
     println!("{} KiB a commit, {durability:?}, placement {} ns", changed_bytes >> 10, placement_ns());
-    for (name, seconds) in NAMES.iter().zip(medians) {
+    for ((name, seconds), cpu) in NAMES.iter().zip(medians).zip(cpu) {
         let mib_per_s = changed_bytes as f64 / (1 << 20) as f64 / seconds;
-        println!(
-            "  {name:>20}: {mib_per_s:7.0} MiB/s, {:8.0} us, {:.2} x the best bare one",
-            seconds * 1e6,
-            best / seconds
-        );
+        let (us, cpu_us, ratio) = (seconds * 1e6, cpu.as_micros(), best / seconds);
+        println!("  {name:>20}: {mib_per_s:6.0} MiB/s, {us:7.0} us, {cpu_us:6} of CPU, {ratio:.2} x the best bare one");
     }
 }
 
@@ -277,6 +288,9 @@ fn main() {
     if !has("--bench") || has("--test") {
         measure(1 << 20, 256 << 10, Durability::PowerLoss, 1);
         return measure_beside(1 << 20, Duration::from_millis(50), 1);
+    }
+    if has("large") {
+        return measure(128 << 20, 64 << 20, Durability::PowerLoss, 24);
     }
     for durability in [Durability::PowerLoss, Durability::ProcessCrash] {
         measure(128 << 20, 64 << 20, durability, 24);

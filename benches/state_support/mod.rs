@@ -98,24 +98,26 @@ impl fmt::Display for Times {
     }
 }
 
-/// How long batches took, on the wall.
+/// How long batches took.
 #[derive(Default)]
 pub struct Batches {
-    all: Vec<u64>,
+    wall: Vec<u64>,
+    cpu: Vec<u64>,
     sum: u64,
 }
 
 impl Batches {
     pub fn time(&mut self, work: impl FnOnce()) {
-        let start = Instant::now();
+        let (start, cpu) = (Instant::now(), cpu_ns());
         work();
-        let ns = start.elapsed().as_nanos() as u64;
-        self.all.push(ns);
+        let ns = cpu_ns() - cpu;
+        self.wall.push(start.elapsed().as_nanos() as u64);
+        self.cpu.push(ns);
         self.sum += ns;
     }
 
     pub fn mean_ns(&self) -> u64 {
-        self.sum / self.all.len() as u64
+        self.sum / self.cpu.len() as u64
     }
 
     /// A batch of nothing but arithmetic that is meant to take so long: what is above that is the machine's own doing.
@@ -129,9 +131,12 @@ impl Batches {
 
 impl fmt::Display for Batches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut all = self.all.clone();
-        all.sort_unstable();
-        let at = |share: f64| Duration::from_nanos(all[((all.len() - 1) as f64 * share) as usize]);
-        write!(f, "p50 {:.1?}, p99 {:.1?}, p99.9 {:.1?}, slowest {:.1?}", at(0.5), at(0.99), at(0.999), at(1.0))
+        for (name, times) in [("wall", &self.wall), ("CPU", &self.cpu)] {
+            let mut times = times.clone();
+            times.sort_unstable();
+            let at = |share: f64| Duration::from_nanos(times[((times.len() - 1) as f64 * share) as usize]);
+            write!(f, " {name}: p50 {:.1?}, p99.9 {:.1?}, slowest {:.1?};", at(0.5), at(0.999), at(1.0))?;
+        }
+        Ok(())
     }
 }

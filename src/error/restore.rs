@@ -36,11 +36,11 @@ pub enum RestoreError {
         /// The epoch of the snapshot.
         epoch: u64,
         /// The schema in the dataflow.
-        now: String,
+        now: Box<str>,
         /// The schema in the snapshot.
-        then: String,
+        then: Box<str>,
         /// What keeps it from being migrated.
-        reason: String,
+        reason: Box<str>,
     },
     /// A name was to stand for another that the snapshot has.
     #[error("`{old}` cannot go on as `{new}`: {reason}")]

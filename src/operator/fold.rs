@@ -75,7 +75,7 @@ pub(crate) struct Fold<T, B: KeyOf<T>, S: Step<T>> {
     step: S,
     state: KeyedTable<B::Key, S::Value>,
     /// Records on their way into the table; with a key for each, if that is to be emitted.
-    window: Window<(T, Option<B::Key>)>,
+    window: Window<B::Key, (T, Option<B::Key>)>,
     /// Values are emitted once per key, when the input has ended. Else after each record.
     at_end: bool,
 }
@@ -100,7 +100,7 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
 
     fn batch(&mut self, records: &mut Records<'_, T>, out: &mut Out<Self::Out>) -> Result<(), Failed> {
         let (key, at_end) = (&self.key, self.at_end);
-        let enter = |window: &mut Window<_>, hasher: &Hasher, record: T| {
+        let enter = |window: &mut Window<_, _>, hasher: &Hasher, record: T| {
             if at_end {
                 let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
                 window.push(hash, (record, None));

@@ -119,9 +119,9 @@ fn differs(entry: &RestoredEntry, epoch: u64, then: &Schema, now: &Schema, reaso
         operator: entry.operator.clone(),
         state: entry.state.clone(),
         epoch,
-        now: now.to_string(),
-        then: then.to_string(),
-        reason,
+        now: now.to_string().into(),
+        then: then.to_string().into(),
+        reason: reason.into(),
     })
 }
 

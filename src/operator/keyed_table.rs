@@ -40,17 +40,16 @@ impl<K: Record, V: Record> KeyedTable<K, V> {
         Ok(Self { open, table, emitted })
     }
 
-    /// Moves as many records into the window as it takes, each with its key as `enter` has put it in, and has their places
-    /// fetched. They are then taken out one by one.
+    /// Moves as many records into the window as it takes, each with its key as `enter` has put it in. They are then
+    /// taken out one by one.
     #[inline]
     pub fn fill<'a, T, R>(
         &mut self,
-        window: &'a mut Window<R>,
+        window: &'a mut Window<K, R>,
         records: &mut Records<'_, T>,
-        enter: impl Fn(&mut Window<R>, &Hasher, T),
-    ) -> Taken<Drained<'a, R>> {
+        enter: impl Fn(&mut Window<K, R>, &Hasher, T),
+    ) -> Taken<Drained<'a, K, R>> {
         records.take(WINDOW).for_each(|record| enter(window, &self.open.hasher, record));
-        self.table.prefetch_all(window);
         Taken(window.drain())
     }
 

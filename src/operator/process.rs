@@ -19,7 +19,7 @@ pub(crate) struct Process<B, O: Operator> {
     operator: Arc<O>,
     kept: <O::State as KeyedState>::Kept<O::Key>,
     /// Records on their way to the operator.
-    window: Window<O::In>,
+    window: Window<O::Key, O::In>,
 }
 
 impl<B, O: Operator> Process<B, O> {

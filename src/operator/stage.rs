@@ -3,6 +3,7 @@
 
 use super::Emit;
 use crate::error::{Cause, Failed};
+use crate::state::Ahead;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -129,6 +130,13 @@ impl<I: ExactSizeIterator> Iterator for Taken<I> {
     #[inline]
     fn next(&mut self) -> Option<I::Item> {
         self.0.next()
+    }
+}
+
+impl<I: ExactSizeIterator + Ahead> Ahead for Taken<I> {
+    #[inline]
+    fn hash_ahead(&self, records: usize) -> Option<u64> {
+        self.0.hash_ahead(records)
     }
 }
 

@@ -126,7 +126,7 @@ pub trait Keep<K: Record, S>: Sized + Send {
     /// That of `each`, or of the state.
     fn batch<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Window<T>,
+        window: &mut Window<K, T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
         each: impl FnMut(&K, T, &mut S) -> Result<(), Failed>,
@@ -185,12 +185,12 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
 
     fn batch<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Window<T>,
+        window: &mut Window<K, T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
         mut each: impl FnMut(&K, T, &mut Value<V>) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
-        let enter = |window: &mut Window<T>, hasher: &Hasher, record| {
+        let enter = |window: &mut Window<K, T>, hasher: &Hasher, record| {
             let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
             window.push(hash, record);
         };
@@ -312,7 +312,7 @@ impl<K: Record, S: States> Several<K, S> {
     /// Moves as many records into the window as it takes, each with its key.
     fn fill<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Window<T>,
+        window: &mut Window<K, T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
     ) {
@@ -389,7 +389,7 @@ impl<K: Record, S: States> Keep<K, S> for Several<K, S> {
 
     fn batch<T, B: KeyOf<T, Key = K>>(
         &mut self,
-        window: &mut Window<T>,
+        window: &mut Window<K, T>,
         records: &mut Records<'_, T>,
         key: &Closure<B>,
         mut each: impl FnMut(&K, T, &mut S) -> Result<(), Failed>,

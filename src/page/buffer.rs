@@ -69,9 +69,10 @@ impl Buffer {
         unsafe { self.header().as_ref() }.pool.page_bytes
     }
 
-    /// The address of the page's first byte, for hints to the processor.
-    pub(super) fn address(&self) -> *const u8 {
-        self.bytes.as_ptr()
+    /// Where the page's first byte is.
+    #[inline]
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.bytes
     }
 
     /// The page.

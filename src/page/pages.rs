@@ -13,12 +13,16 @@ use super::list::IdList;
 use super::pool::Outstanding;
 use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
 use std::cell::{Cell, OnceCell};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Older than every epoch.
 const NEVER: u32 = 0;
 /// Not an epoch: the page is as its source has it.
 const SOURCE: u32 = u32::MAX;
+
+/// Room is made in advance for so many pages.
+const AHEAD_MAX: usize = 1 << 18;
 
 /// 16 bytes a page.
 struct Entry {
@@ -80,14 +84,16 @@ pub struct Pages {
 impl Pages {
     /// No pages yet.
     pub fn new(pool: &Pool) -> Self {
+        // Addresses, not memory: what grows page by page is never moved, which would be a step in somebody's latency.
+        let ahead = (pool.limit_bytes() / pool.page_bytes()).min(AHEAD_MAX);
         Self {
             pool: pool.clone(),
             page_bytes: pool.page_bytes(),
-            entries: Vec::new(),
+            entries: Vec::with_capacity(ahead),
             now: NEVER + 1,
             free_ids: Vec::new(),
-            dirty: IdList::default(),
-            handles: Vec::new(),
+            dirty: IdList(Vec::with_capacity(ahead)),
+            handles: Vec::with_capacity(ahead),
             freed: IdList::default(),
             undecided: None,
             any_durable: false,
@@ -239,19 +245,21 @@ impl Pages {
     /// There is no such page.
     #[inline]
     pub fn write(&mut self, id: PageId) -> Result<&mut [u8], PageError> {
-        if self.entries[id as usize].epoch != self.now {
-            self.first_write(id)?;
-        }
-        let Some(buffer) = self.entries[id as usize].buffer.get_mut() else { not_allocated(id) };
+        let entry = &self.entries[id as usize];
+        let bytes = match entry.buffer.get() {
+            Some(buffer) if entry.epoch == self.now => buffer.start(),
+            _ => self.first_write(id)?,
+        };
         // SAFETY: as in `read`; and as the page's epoch is now, all handles but ours and the one in the dirty list (which
-        // nobody can reach before the next freeze, through `&mut self`) are gone, or were never of this buffer.
-        Ok(unsafe { buffer.bytes_mut(self.page_bytes) })
+        // nobody can reach before the next freeze, through `&mut self`) are gone, or were never of this buffer. The address
+        // stands for ours: it stays in its entry as long as `self` is borrowed.
+        Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr(), self.page_bytes) })
     }
 
-    /// Makes a page writable in place and dirty.
+    /// Makes a page writable in place and dirty, and says where it is.
     #[cold]
     #[inline(never)]
-    fn first_write(&mut self, id: PageId) -> Result<(), PageError> {
+    fn first_write(&mut self, id: PageId) -> Result<NonNull<u8>, PageError> {
         self.read(id)?;
         if self.cut.is_some() {
             self.save_for_view(id);
@@ -278,7 +286,7 @@ impl Pages {
             entry.place = self.dirty.push(id);
         }
         entry.epoch = self.now;
-        Ok(())
+        Ok(buffer.start())
     }
 
     /// Asks the processor to fetch what lies around a byte of a page, for a write that is to come.
@@ -288,7 +296,7 @@ impl Pages {
         if let Some(buffer) = self.entries[id as usize].buffer.get() {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             // SAFETY: a hint reads nothing and never faults, whatever the address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(buffer.address().wrapping_add(offset).cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(buffer.start().as_ptr().wrapping_add(offset).cast()) };
         }
         // No stable intrinsic elsewhere: the loads that follow are independent, which is most of the gain.
         #[cfg(not(target_arch = "x86_64"))]

@@ -10,7 +10,7 @@
 
 use super::format::HEAD_BYTES;
 use super::pwrite::PwriteSink;
-use super::sink::{ReadAt, Run, Sink};
+use super::sink::{Ahead, ReadAt, Run, Sink};
 use super::sums::Sums;
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::io::Errno;
@@ -160,15 +160,15 @@ impl Sink for MappedSink {
         self.put(offset_bytes, parts)
     }
 
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: Ahead) -> io::Result<()> {
         // What `copy` relies on.
         let apart = runs.is_sorted_by(|one, next| one.end_bytes() <= next.offset_bytes);
         assert!(apart && runs.first().is_none_or(|run| run.offset_bytes >= HEAD_BYTES), "runs ascend in the segments");
         let sink = &*self;
         sums.each(runs, |run| {
-            run.sum();
-            sink.put(run.offset_bytes, run.parts)?;
-            if ahead {
+            run.sum_and(|at, parts| sink.put(at, parts))?;
+            // Not if it is to be cheap: letting go of many small ranges is half as much work again as of all at once.
+            if ahead == Ahead::Always {
                 let range = run.offset_bytes..run.end_bytes();
                 sink.let_go(range.clone())?;
                 send_ahead(sink.file.file(), range);

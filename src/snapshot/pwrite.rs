@@ -2,7 +2,7 @@
 //! It must not know what the bytes mean.
 
 use super::mapped::send_ahead;
-use super::sink::{ReadAt, Run, Sink};
+use super::sink::{Ahead, ReadAt, Run, Sink};
 use super::sums::Sums;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -77,12 +77,11 @@ impl Sink for PwriteSink {
         self.put(offset_bytes, parts)
     }
 
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: Ahead) -> io::Result<()> {
         let sink = &*self;
         sums.each(runs, |run| {
-            run.sum();
-            sink.put(run.offset_bytes, run.parts)?;
-            if ahead {
+            run.sum_and(|at, parts| sink.put(at, parts))?;
+            if ahead != Ahead::Not {
                 send_ahead(&sink.file, run.offset_bytes..run.end_bytes());
             }
             Ok(())

@@ -168,7 +168,8 @@ impl Store {
         }
         // Who holds an epoch looks for it by its number, more than once.
         let epochs = self.earlier.iter().flat_map(|file| &file.table).map(|entry| entry.epoch.get());
-        let is_read = epochs.fold(false, |is_read, epoch| !self.home.claim(epoch) || is_read);
+        // Each is tried, whatever the others say.
+        let is_read = epochs.filter(|epoch| !self.home.claim(*epoch)).count() > 0;
         let list = self.home.list().unwrap_or_default();
         let mut earlier = list.into_iter().filter(|number| *number < self.current.number);
         // What cannot be removed now is tried again after the next commit.

@@ -20,7 +20,7 @@ use super::options::{StoreOptions, check_options, check_sizes};
 use super::pin::Pin;
 use super::pwrite::PwriteSink;
 use super::recover::read_table;
-use super::sink::{ReadAt, Run, Sink};
+use super::sink::{Ahead, ReadAt, Run, Sink};
 use super::store::Store;
 use super::sums::Sums;
 use super::tree::Forest;
@@ -313,7 +313,7 @@ impl Sink for Watched<'_> {
         self.wrote(parts.iter().map(|part| part.len() as u64).sum())
     }
 
-    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: bool) -> stdio::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: Ahead) -> stdio::Result<()> {
         self.check()?;
         self.sink.write_runs(runs, sums, ahead)?;
         let bytes = runs.iter().map(Run::len_bytes).sum();

@@ -26,12 +26,36 @@ impl Run<'_> {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
-    /// Takes each part's checksum. Whoever writes the run does so right before: a part is fetched from memory once then,
-    /// for it is in the cache when it is copied.
-    pub fn sum(&mut self) {
-        self.sums.iter_mut().zip(self.parts).for_each(|(sum, part)| *sum = crc32c::crc32c(part));
+    /// Writes the run by `put`, a stretch at a time, and takes the checksums of each stretch right before: so it is fetched
+    /// from memory once, for it is in the cache when it is copied.
+    ///
+    /// # Errors
+    /// That of `put`.
+    pub fn sum_and(&mut self, mut put: impl FnMut(u64, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
+        let mut at = self.offset_bytes;
+        let stretch = (STRETCH_BYTES / self.parts.first().map_or(1, |part| part.len().max(1))).max(1);
+        for (sums, parts) in self.sums.chunks_mut(stretch).zip(self.parts.chunks(stretch)) {
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum = crc32c::crc32c(part));
+            put(at, parts)?;
+            at += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        }
+        Ok(())
     }
 }
+
+/// Whether what has been written leaves for the disk before the sync that takes care of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// There will be no sync, or soon.
+    Not,
+    /// If that is less work than what it wins.
+    IfCheap,
+    /// So that the disk is not given all at once.
+    Always,
+}
+
+/// Fits the second-level cache of any core, beside what it is copied to.
+const STRETCH_BYTES: usize = 256 << 10;
 
 /// Where a store is read from.
 pub trait ReadAt: Send + Sync {
@@ -64,15 +88,14 @@ pub trait Sink: ReadAt {
     fn write(&mut self, offset_bytes: u64, parts: &[&[u8]]) -> io::Result<()>;
 
     /// Writes runs, which ascend and do not overlap, and takes the checksum of each of their parts on the way; by the threads
-    /// of `sums`, if the sink can, each run as one call to the system. `ahead`: a sync will follow, so what is written may
-    /// leave for the disk at once.
+    /// of `sums`, if the sink can.
     ///
     /// # Errors
     /// The system refused; any part may have been written.
-    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: bool) -> io::Result<()> {
+    fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: Ahead) -> io::Result<()> {
         runs.iter_mut().try_for_each(|run| {
-            run.sum();
-            self.write(run.offset_bytes, run.parts)
+            self.write(run.offset_bytes, run.parts)?;
+            run.sum_and(|_, _| Ok(()))
         })
     }
 

@@ -3,7 +3,7 @@
 
 use super::format::offset_of;
 use super::options::Durability;
-use super::sink::{Run, Sink};
+use super::sink::{Ahead, Run, Sink};
 use super::sums::Sums;
 use super::tree::NewBlock;
 use std::io;
@@ -70,7 +70,11 @@ impl<'a> Writing<'a> {
         runs.sort_unstable_by_key(|run| run.offset_bytes);
         self.runs += runs.len() as u64;
         // Left to the sync, a large set would leave for the disk only when all of it is there, and at once.
-        let ahead = self.durability == Durability::PowerLoss && pages.len() > 1;
+        let ahead = match self.durability {
+            Durability::PowerLoss if self.pace.bytes_per_s.is_some() => Ahead::Always,
+            Durability::PowerLoss if runs.len() > 1 => Ahead::IfCheap,
+            _ => Ahead::Not,
+        };
         let mut rest = &mut runs[..];
         while !rest.is_empty() {
             let (portion, bytes) = self.portion(rest);

@@ -4,7 +4,8 @@ use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::entry::{ENTRY_BYTES, Entry, Found, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
-use super::head::{HEAD_BYTES, Head, u16_at};
+use super::head::{HEAD_BYTES, Head, spread, u16_at};
+use super::room::Scratch;
 use super::{HashRange, Hasher, StateError, long};
 use crate::page::{PageId, Pages};
 
@@ -63,11 +64,19 @@ impl Layout {
         self.shape_of(page).taken(page).map(move |slot| self.entry(page, slot))
     }
 
+    /// How many entries a page takes. Of keys and values in slots not all pages take the same, up to an eighth less: keys come
+    /// evenly, and all buckets would split at about the same time.
+    #[inline]
+    pub fn limit(self, page: &[u8], shape: &Shape) -> usize {
+        let limit = shape.limit();
+        if self == Self::Heap { limit } else { limit - limit * spread(page) / 512 }
+    }
+
     /// Whether a page takes another entry of so many bytes.
     pub fn has_room(self, page: &[u8], bytes: usize) -> bool {
         let (head, shape) = (Head::load(page), self.shape_of(page));
         let in_heap = self != Self::Heap || head.heap_low as usize >= shape.end() + bytes;
-        (head.count as usize) < shape.limit() && in_heap
+        (head.count as usize) < self.limit(page, &shape) && in_heap
     }
 
     /// Adds an entry to a page that has room for it.
@@ -122,8 +131,7 @@ pub(super) struct Buckets {
     pub len: u64,
     /// Buckets: what the directory points to.
     pub buckets: u64,
-    /// A page that is being taken apart.
-    pub copy: Vec<u8>,
+    pub scratch: Scratch,
 }
 
 impl Buckets {

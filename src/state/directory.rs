@@ -20,6 +20,8 @@ const ENTRIES_PER_BUCKET: u64 = 16;
 const ENTRIES_PER_BUCKET_TOO_MANY: u64 = 32;
 /// So many entries are looked at for each merge, on average.
 const LOOKED_AT: usize = 64;
+/// So many entries are got ready for one bit more whenever a bucket changes: far more than one, so that it is done in time.
+const GOT_READY: usize = 64;
 /// By so many bits a bucket may lie deeper than a directory in proportion, whatever else there is: see [`Depths::admit`].
 const DEEPER_BITS: u32 = 10;
 /// A few more buckets count than there are, so that small tables split freely.
@@ -40,6 +42,9 @@ pub(super) struct Directory {
     deeper: Vec<Deeper>,
     /// Merges since it was last looked at whether it can be halved.
     merges: usize,
+    /// What the entries will be with one bit more, as far as that has been got ready: a bit of it whenever a bucket changes, so
+    /// that it is no step in anybody's latency when it is needed.
+    next: Vec<PageId>,
 }
 
 const _: () = assert!(1 << DEEPER_BITS <= ENTRIES_PER_BUCKET * BUCKETS_FREE);
@@ -85,7 +90,7 @@ impl Directory {
         let shift = 64 - depth.max(1);
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
-        Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new(), merges: 0 }
+        Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new(), merges: 0, next: Vec::new() }
     }
 
     /// Of these buckets and no others.
@@ -229,11 +234,33 @@ impl Directory {
                 self.deeper[number] = Deeper::default();
             }
         }
+        let ready = self.next.len();
+        self.next[ready.min(2 * from)..ready.min(2 * to + 2)].fill(bucket);
+        self.get_ready(GOT_READY);
         was_free
+    }
+
+    /// Gets so many further entries ready for one bit more. Not where there are deeper directories, or where an entry on the edge
+    /// of the range is only half.
+    fn get_ready(&mut self, entries: usize) {
+        let is_whole =
+            self.shift > 0 && (self.first << self.shift, self.last()) == (self.range.start, self.range.end_inclusive);
+        if is_whole && self.deeper.is_empty() {
+            self.next.reserve_exact(2 * self.buckets.len() - self.next.len());
+            let from = self.next.len() / 2;
+            let entries = &self.buckets[from..self.buckets.len().min(from + entries)];
+            self.next.extend(entries.iter().flat_map(|&bucket| [bucket; 2]));
+        }
+    }
+
+    /// The last hash that has an entry.
+    fn last(&self) -> u64 {
+        ((self.first + self.buckets.len() as u64 - 1) << self.shift) | ((1 << self.shift) - 1)
     }
 
     /// The same where a prefix is longer than those of this directory.
     fn point_below(&mut self, at: usize, prefix: u64, depth: u32, bucket: PageId) -> bool {
+        self.next = Vec::new();
         let entry = self.buckets[at];
         let number = number(entry).unwrap_or_else(|| {
             self.buckets[at] = self.add(Deeper { shift: self.shift, buckets: vec![entry], merges: 0 });
@@ -272,6 +299,12 @@ impl Directory {
 
     /// One bit more.
     fn deepen(&mut self) {
+        self.get_ready(self.buckets.len());
+        if self.next.len() == 2 * self.buckets.len() {
+            self.buckets = std::mem::take(&mut self.next);
+            (self.shift, self.first) = (self.shift - 1, 2 * self.first);
+            return;
+        }
         let mut next = Self::new(self.range, self.depth() + 1);
         for (prefix, &entry) in (self.first..).zip(&self.buckets) {
             let halves = match number(entry) {

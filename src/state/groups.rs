@@ -10,7 +10,7 @@ use super::head::HEAD_BYTES;
 
 /// Slots of a group.
 pub(super) const LANES: usize = 7;
-const WORD_BYTES: usize = 8;
+pub(super) const WORD_BYTES: usize = 8;
 const ONES: u64 = 0x0001_0101_0101_0101;
 const HIGHS: u64 = ONES << 7;
 const PASSED_SHIFT: u32 = 56;
@@ -55,16 +55,22 @@ impl Shape {
     }
 
     /// Where the groups end.
+    #[inline(always)]
     pub const fn end(&self) -> usize {
         HEAD_BYTES + self.groups * Self::stride(self.slot_bytes)
+    }
+
+    /// The number of the group that a hash wants.
+    #[inline(always)]
+    pub fn wanted(&self, hash: u64) -> u32 {
+        // The low half of the hash: the directory uses the high one.
+        ((u64::from(hash as u32) * self.groups as u64) >> 32) as u32
     }
 
     /// Where the group begins that a hash wants.
     #[inline(always)]
     pub fn home(&self, hash: u64) -> usize {
-        // The low half of the hash: the directory uses the high one.
-        let group = (u64::from(hash as u32) * self.groups as u64) >> 32;
-        HEAD_BYTES + group as usize * Self::stride(self.slot_bytes)
+        HEAD_BYTES + self.wanted(hash) as usize * Self::stride(self.slot_bytes)
     }
 
     #[inline(always)]
@@ -81,13 +87,21 @@ impl Shape {
     /// The slot (by its offset in the page) for which `is_key` says so, among those that may hold the hash.
     #[inline(always)] // So that sizes which the caller knows at compile time stay known.
     pub fn find(&self, page: &[u8], hash: u64, mut is_key: impl FnMut(usize) -> bool) -> Option<usize> {
-        let mut search = self.search(page, hash);
-        loop {
-            let slot = search.next(page)?;
-            if is_key(slot) {
-                return Some(slot);
+        let mut group = self.home(hash);
+        for _ in 0..self.groups {
+            let word = word_at(page, group);
+            for lane in Lanes::of(word, hash) {
+                let slot = self.slot(group, lane);
+                if is_key(slot) {
+                    return Some(slot);
+                }
             }
+            if is_last(word) {
+                return None;
+            }
+            group = self.following(group);
         }
+        None
     }
 
     /// Goes through the slots that may hold the hash.
@@ -95,17 +109,17 @@ impl Shape {
     pub fn search(&self, page: &[u8], hash: u64) -> Search {
         let group = self.home(hash);
         let word = word_at(page, group);
-        Search { shape: *self, hash, group, word, hits: hits(word, hash), left: self.groups }
+        Search { shape: *self, hash, group, word, hits: Lanes::of(word, hash), left: self.groups }
     }
 
     /// The first slot of the group at `home` that may hold the hash.
     #[inline(always)]
     pub fn first_at(&self, page: &[u8], home: usize, hash: u64) -> Option<usize> {
-        let hits = hits(word_at(page, home), hash);
-        (hits != 0).then(|| self.slot(home, hits.trailing_zeros() / 8))
+        Lanes::of(word_at(page, home), hash).next().map(|lane| self.slot(home, lane))
     }
 
     /// Takes a free slot for a hash. The page has one: it holds fewer entries than [`Shape::limit`].
+    #[inline(always)]
     pub fn claim(&self, page: &mut [u8], hash: u64) -> usize {
         let mut group = self.home(hash);
         for _ in 0..self.groups {
@@ -146,11 +160,11 @@ impl Shape {
     }
 
     /// The slots that are taken.
+    #[inline]
     pub fn taken(self, page: &[u8]) -> impl Iterator<Item = usize> {
         (0..self.groups).flat_map(move |index| {
             let group = HEAD_BYTES + index * Self::stride(self.slot_bytes);
-            let word = word_at(page, group);
-            (0..LANES as u32).filter(move |lane| word >> (8 * lane) & 0x80 != 0).map(move |lane| self.slot(group, lane))
+            Lanes::taken(word_at(page, group)).map(move |lane| self.slot(group, lane))
         })
     }
 }
@@ -163,7 +177,7 @@ pub(super) struct Search {
     group: usize,
     word: u64,
     /// Those slots of the group that are still to be looked at.
-    hits: u64,
+    hits: Lanes,
     /// Groups that are left.
     left: usize,
 }
@@ -172,35 +186,70 @@ impl Search {
     /// The next slot. `page` is always the same.
     #[inline(always)]
     pub fn next(&mut self, page: &[u8]) -> Option<usize> {
-        while self.hits == 0 {
+        loop {
+            if let Some(lane) = self.hits.next() {
+                return Some(self.shape.slot(self.group, lane));
+            }
             self.left -= 1;
-            if self.word >> PASSED_SHIFT == 0 || self.left == 0 {
+            if is_last(self.word) || self.left == 0 {
                 return None;
             }
             self.group = self.shape.following(self.group);
             self.word = word_at(page, self.group);
-            self.hits = hits(self.word, self.hash);
+            self.hits = Lanes::of(self.word, self.hash);
         }
-        let slot = self.shape.slot(self.group, self.hits.trailing_zeros() / 8);
-        self.hits &= self.hits - 1;
-        Some(slot)
     }
 }
 
-/// The highest bits of the bytes of a group's word that are the tag of a hash; above one that is, a byte that differs in the
-/// lowest bit may look so too, and the key will tell.
-#[inline(always)]
-fn hits(word: u64, hash: u64) -> u64 {
-    let differ = word ^ u64::from(tag(hash)) * ONES;
-    differ.wrapping_sub(ONES) & !differ & HIGHS
+/// Lanes of a group, the lowest first: the highest bit of a byte for each.
+///
+/// Seven tags fit in a register, and a few operations compare them all. Measured beside it, to compare them by SSE2 and to get
+/// the result back is no faster.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes(u64);
+
+impl Lanes {
+    /// Those whose tag is that of a hash; above one that is, one that differs in the lowest bit may look so too, and the key
+    /// will tell.
+    #[inline(always)]
+    pub fn of(word: u64, hash: u64) -> Self {
+        let differ = word ^ (u64::from(tag(hash)) * ONES);
+        Self(differ.wrapping_sub(ONES) & !differ & HIGHS)
+    }
+
+    /// Those that are taken.
+    #[inline(always)]
+    pub fn taken(word: u64) -> Self {
+        Self(word & HIGHS)
+    }
 }
 
-#[inline]
+impl Iterator for Lanes {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() / 8;
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
+}
+
+/// Whether nothing that wanted the group of this word, or passed it, stands in a later one.
+#[inline(always)]
+pub(super) fn is_last(word: u64) -> bool {
+    word >> PASSED_SHIFT == 0
+}
+
+#[inline(always)]
 fn tag(hash: u64) -> u8 {
     hash as u8 | 0x80
 }
 
-#[inline]
+#[inline(always)]
 fn word_at(page: &[u8], group: usize) -> u64 {
     u64::from_le_bytes(page[group..group + WORD_BYTES].try_into().expect("eight bytes"))
 }

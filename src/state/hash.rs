@@ -7,7 +7,7 @@
 
 use super::range::GROUP_MASK;
 use crate::record::Record;
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline, rapidhash_v3_nano_inline};
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
 /// What a snapshot calls this function.
 pub const HASH_NAME: &str = "rapidhash-v3";
@@ -73,11 +73,11 @@ impl Hasher {
     }
 
     /// The hash of a key's encoding.
-    #[inline]
+    #[inline(always)] // So that a length which the caller knows stays known.
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
-        // The nano form is the same function up to 48 bytes, and small enough to inline.
+        // Small enough to inline: the length says so.
         let hash = if key.len() <= SMALL_KEY_BYTES {
-            rapidhash_v3_nano_inline::<true, false>(key, &self.secrets)
+            rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
         } else {
             self.hash_long(key)
         };

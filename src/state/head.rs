@@ -97,6 +97,25 @@ pub(super) fn next_of(page: &[u8]) -> Option<PageId> {
     u32_at(page, 16).checked_sub(1)
 }
 
+/// A number below 64 that the prefix decides, without a pattern.
+#[inline]
+pub(super) fn spread(page: &[u8]) -> usize {
+    let prefix = u64::from_le_bytes(page[8..16].try_into().expect("eight bytes"));
+    (prefix.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}
+
+/// The number of entries.
+#[inline]
+pub(super) fn count_of(page: &[u8]) -> u32 {
+    u32_at(page, 4)
+}
+
+/// Sets the number of entries.
+#[inline]
+pub(super) fn set_count(page: &mut [u8], count: u32) {
+    page[4..8].copy_from_slice(&count.to_le_bytes());
+}
+
 #[inline]
 pub(super) fn u16_at(page: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(page[at..at + 2].try_into().expect("two bytes"))

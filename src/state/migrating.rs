@@ -3,7 +3,7 @@
 
 use super::outdated::{OldPart, Outdated};
 use super::restore::Part;
-use super::{HashRange, Hasher, Looked, StateError, Table, Value, Window};
+use super::{Ahead, HashRange, Hasher, Looked, StateError, Table, Value};
 use crate::page::Pool;
 use crate::record::Record;
 
@@ -102,15 +102,9 @@ impl<K: Record, V: Record> Migrating<K, V> {
         self.table.hash(key)
     }
 
-    /// See [`Table::prefetch_all`].
-    #[inline]
-    pub fn prefetch_all<T>(&self, window: &Window<T>) {
-        self.table.prefetch_all(window);
-    }
-
     /// See [`Table::prefetch_hashes`].
     #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
         self.table.prefetch_hashes(hashes);
     }
 
@@ -145,7 +139,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, &'a [u8], (T, A))>,
+        records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
@@ -183,7 +177,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
     #[inline]
     pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, &'a [u8], T)>,
+        records: impl Ahead<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.outdated.is_empty() {

@@ -62,4 +62,4 @@ pub use rows::{Row, Rows};
 pub use stale::Looked;
 pub use table::Table;
 pub use value::Value;
-pub use window::{Drained, Window};
+pub use window::{Ahead, Drained, Window};

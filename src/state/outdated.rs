@@ -170,7 +170,7 @@ impl Outdated {
     /// Moves any bucket into the table.
     pub(super) fn bring_any(&mut self, into: &mut Buckets) -> Result<(), StateError> {
         let HashRange { start, end_inclusive } = self.root.range;
-        let step = u128::from(self.brought.reverse_bits()) * u128::from(end_inclusive - start) >> 64;
+        let step = (u128::from(self.brought.reverse_bits()) * u128::from(end_inclusive - start)) >> 64;
         let Some(bucket) = self.buckets.bucket_from(start + step as u64) else { return Ok(()) };
         self.bring(bucket, into)?;
         self.brought += 1;

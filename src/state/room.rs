@@ -4,10 +4,19 @@ use super::buckets::{Buckets, Layout, groups_for};
 use super::chain::{Chain, chain};
 use super::directory::DEPTH_MAX;
 use super::groups::Shape;
-use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head};
+use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, set_count};
 use super::{HashRange, StateError};
 use crate::page::PageId;
 use std::ops::Add;
+
+/// Memory for taking a bucket apart.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// A copy of one of its pages.
+    pub page: Vec<u8>,
+    /// Hash and slot of what goes into either half.
+    halves: [Vec<(u64, usize)>; 2],
+}
 
 /// What the pages of a bucket hold.
 #[derive(Clone, Copy, Default)]
@@ -132,12 +141,12 @@ impl Buckets {
     pub fn compact(&mut self, id: PageId, groups: usize) -> Result<(), StateError> {
         let (layout, shape) = (self.layout, self.layout.shape(groups));
         let page = self.pages.write(id)?;
-        self.copy.clear();
-        self.copy.extend_from_slice(page);
+        self.scratch.page.clear();
+        self.scratch.page.extend_from_slice(page);
         let (heap_low, groups) = (page.len() as u32, groups as u16);
         Head { groups, count: 0, heap_low, heap_dead: 0, long_entries: 0, ..Head::load(page) }.store(page);
         page[HEAD_BYTES..shape.end()].fill(0);
-        for entry in layout.entries(&self.copy) {
+        for entry in layout.entries(&self.scratch.page) {
             layout.add(page, entry.hash(&self.hasher), &entry.trimmed());
         }
         Ok(())
@@ -174,7 +183,11 @@ impl Buckets {
     /// Builds new buckets (one, or the halves) of the entries of an old one, and replaces it by them.
     fn rebuild(&mut self, old: &[PageId], regions: &[Region], groups: usize) -> Result<(), StateError> {
         let mut made = Vec::new();
-        if let Err(error) = self.refill(old, regions, groups, &mut made) {
+        let filled = match (self.layout, old) {
+            (Layout::Fixed { key_bytes, .. }, &[page]) => self.deal_slots(page, key_bytes, regions, groups, &mut made),
+            _ => self.refill(old, regions, groups, &mut made),
+        };
+        if let Err(error) = filled {
             made.into_iter().for_each(|id| self.pages.free(id));
             return Err(error);
         }
@@ -198,7 +211,7 @@ impl Buckets {
             made.push(self.new_page(BUCKET, region, groups)?);
         }
         let mut tails = made.clone();
-        let mut copy = std::mem::take(&mut self.copy);
+        let mut copy = std::mem::take(&mut self.scratch.page);
         for &id in old {
             copy.clear();
             copy.extend_from_slice(self.pages.read(id)?);
@@ -213,7 +226,47 @@ impl Buckets {
                 self.layout.add(self.pages.write(tails[half])?, hash, &entry);
             }
         }
-        self.copy = copy;
+        self.scratch.page = copy;
         Ok(())
+    }
+
+    /// [`Buckets::refill`] for one page whose slots are keys and values: they are copied as they are, and fit.
+    fn deal_slots(
+        &mut self,
+        old: PageId,
+        key_bytes: usize,
+        regions: &[Region],
+        groups: usize,
+        made: &mut Vec<PageId>,
+    ) -> Result<(), StateError> {
+        let Scratch { page: mut copy, mut halves } = std::mem::take(&mut self.scratch);
+        copy.clear();
+        copy.extend_from_slice(self.pages.read(old)?);
+        let shape = self.layout.shape(groups);
+        for slot in shape.taken(&copy) {
+            let hash = self.hasher.hash_bytes(&copy[slot..slot + key_bytes]);
+            let half = usize::from(regions.len() > 1 && hash >> (64 - regions[0].depth) & 1 == 1);
+            halves[half].push((hash, slot));
+        }
+        for (&region, slots) in regions.iter().zip(&mut halves) {
+            made.push(self.new_page(BUCKET, region, groups)?);
+            let page = self.pages.write(made[made.len() - 1])?;
+            set_count(page, slots.len() as u32);
+            for (hash, slot) in slots.drain(..) {
+                let to = shape.claim(page, hash);
+                copy_slot(&mut page[to..to + shape.slot_bytes], &copy[slot..slot + shape.slot_bytes]);
+            }
+        }
+        self.scratch = Scratch { page: copy, halves };
+        Ok(())
+    }
+}
+
+/// Copies a slot: without a call, if it is one of the most frequent size.
+#[inline(always)]
+fn copy_slot(to: &mut [u8], from: &[u8]) {
+    match (<&mut [u8; 16]>::try_from(&mut *to), <&[u8; 16]>::try_from(from)) {
+        (Ok(to), Ok(from)) => *to = *from,
+        _ => to.copy_from_slice(from),
     }
 }

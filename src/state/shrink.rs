@@ -7,7 +7,7 @@ use super::room::{Load, Region};
 use super::{StateError, chain::chain};
 use crate::page::PageId;
 
-/// A page is looked at as often as this while a full one becomes empty.
+/// A page is looked at about as often as this while a full one becomes empty.
 const LOOKS: usize = 64;
 /// So many entries are looked at one by one.
 const FEW: u32 = 64;
@@ -18,8 +18,8 @@ impl Buckets {
     /// number of times.
     pub fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
         let page = self.pages.read(id)?;
-        let looked_at_every = (self.layout.shape_of(page).limit() / LOOKS).max(1);
-        if (Head::load(page).count as usize).is_multiple_of(looked_at_every) {
+        let looked_at_every = (self.layout.shape_of(page).limit() / LOOKS).next_power_of_two();
+        if Head::load(page).count as usize & (looked_at_every - 1) == 0 {
             let mut next = Some(id);
             while let Some(id) = next {
                 next = self.give_back_one(hash, id)?;
@@ -118,14 +118,14 @@ impl Buckets {
         if both.count > shape.limit() || low < shape.end() + coming.heap_live {
             self.compact(into, self.groups_for(both.count, both.heap_live))?;
         }
-        let mut copy = std::mem::take(&mut self.copy);
+        let mut copy = std::mem::take(&mut self.scratch.page);
         copy.clear();
         copy.extend_from_slice(self.pages.read(from)?);
         let page = self.pages.write(into)?;
         for entry in self.layout.entries(&copy) {
             self.layout.add(page, entry.hash(&self.hasher), &entry.trimmed());
         }
-        self.copy = copy;
+        self.scratch.page = copy;
         Ok(true)
     }
 

@@ -1,19 +1,21 @@
 //! The keyed table with its types: what operators see. The ways that every record takes are short and monomorphic; all
 //! else is done by [`super::buckets`] on encoded bytes.
 
+mod fixed;
 mod heap;
+mod look;
 mod modify;
 
-use super::buckets::{Buckets, Layout, Place};
+use super::buckets::{Buckets, Layout};
 use super::directory::Directory;
-use super::entry::VALUE_LONG;
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
 use super::restore::Part;
-use super::{HashRange, Hasher, StateError, Window};
+use super::room::Scratch;
+use super::{Ahead, HashRange, Hasher, StateError};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
-use std::cell::Cell;
+use fixed::AHEAD;
 
 /// Tables up to this size are in the cache anyway: fetching ahead would only cost.
 const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
@@ -67,7 +69,7 @@ impl<K: Record, V: Record> Table<K, V> {
             range,
             len: 0,
             buckets: 0,
-            copy: Vec::new(),
+            scratch: Scratch::default(),
         };
         Ok(Self {
             buckets: empty.restore(pool, K::WIDTH, V::WIDTH, parts)?,
@@ -107,41 +109,49 @@ impl<K: Record, V: Record> Table<K, V> {
         self.buckets.range
     }
 
+    /// Whether keys and values lie in slots: a slot may be too large for a page.
+    #[inline(always)]
+    fn is_fixed(&self) -> bool {
+        Self::IS_FIXED && self.groups > 0
+    }
+
     /// The hash of a key.
     #[inline]
     pub fn hash(&mut self, key: &K) -> u64 {
         self.buckets.hasher.hash(key, &mut self.key)
     }
 
-    /// The shape of all pages, its slot size known to the compiler.
+    /// Asks the processor to fetch where keys of these hashes are or will be, if the table is large. What takes in records by
+    /// batches does that itself.
     #[inline]
-    fn shape(&self) -> Shape {
-        Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
-    }
-
-    /// Asks the processor to fetch where a key of this hash is or will be.
-    #[inline]
-    fn prefetch(&self, hash: u64) {
-        let bucket = self.buckets.directory.bucket_of(hash);
-        let at = self.shape().home(hash);
-        self.buckets.pages.prefetch(bucket, at);
-        self.buckets.pages.prefetch(bucket, at + 64);
-    }
-
-    /// Asks the processor to fetch where the keys of a window are or will be, if the table is large.
-    #[inline]
-    pub fn prefetch_all<T>(&self, window: &Window<T>) {
-        self.prefetch_hashes(window.hashes());
-    }
-
-    /// The same for keys of these hashes.
-    #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl ExactSizeIterator<Item = u64>) {
-        if self.groups == 0 {
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
+        if !self.is_fixed() {
             self.prefetch_heap(hashes);
-        } else if self.bytes() > PREFETCH_ABOVE_BYTES {
-            hashes.for_each(|hash| self.prefetch(hash));
+        } else if self.is_large() {
+            hashes.for_each(|hash| self.prefetch_fixed(hash));
         }
+    }
+
+    /// Has the places of the first records of a batch fetched. How many ahead it is to go on with.
+    #[inline]
+    fn begin_batch(&self, records: &impl Ahead) -> Option<usize> {
+        if !self.is_fixed() {
+            self.prefetch_heap((0..).map_while(|others| records.hash_ahead(others)));
+        } else if self.is_large() {
+            (0..AHEAD).map_while(|others| records.hash_ahead(others)).for_each(|hash| self.prefetch_fixed(hash));
+            return Some(AHEAD);
+        }
+        None
+    }
+
+    /// The next record of a batch, while a later one's place is being fetched.
+    #[inline(always)]
+    fn next_of_batch<I: Ahead>(&self, records: &mut I, ahead: Option<usize>) -> Option<I::Item> {
+        let record = records.next();
+        if let Some(hash) = ahead.and_then(|ahead| records.hash_ahead(ahead)) {
+            self.prefetch_fixed(hash);
+        }
+        record
     }
 
     /// Changes the value of a key with `f`; the value is first made by `init` if there is none.
@@ -152,14 +162,19 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// The hash is outside of the task's range. (If `f` panics, the table has not changed.)
     #[inline]
-    pub fn update<R>(
+    pub fn update<R, F: FnOnce(&mut V) -> R>(
         &mut self,
         hash: u64,
         key: &K,
         init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        f: F,
     ) -> Result<R, StateError> {
-        self.with_encoded(key, |table, key| table.update_encoded(hash, key, init, f))
+        let first = |f: F| {
+            let mut value = init();
+            let result = f(&mut value);
+            (value, result)
+        };
+        self.with_encoded(key, |table, key| table.upsert(hash, key, f, first, |value, f| f(value)))
     }
 
     /// Runs `f` with the encoding of a key, which is on the stack if it is small and of a fixed layout.
@@ -178,57 +193,43 @@ impl<K: Record, V: Record> Table<K, V> {
         result
     }
 
+    /// The one way behind all that change a value: the first record of a key makes it, `next` changes one that is there.
     #[inline(always)]
-    fn update_encoded<R>(
+    fn upsert<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
-        if Self::IS_FIXED && self.groups > 0 {
-            self.update_fixed(hash, key, init, f)
+        if self.is_fixed() {
+            self.upsert_fixed(hash, key, record, first, next)
         } else {
-            self.update_heap(hash, key, init, f)
+            self.upsert_heap(hash, key, record, first, next)
         }
     }
 
-    #[inline(always)] // Else the compiler does not know how long `key` is, and calls memcmp.
-    fn update_fixed<R>(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
-    ) -> Result<R, StateError> {
-        let shape = self.shape();
-        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
-        if let Some(slot) = shape.find(page, hash, |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES])
-        {
-            let at = slot + Self::KEY_BYTES;
-            return change(&mut page[at..at + Self::VALUE_BYTES], f);
-        }
-        self.update_elsewhere(hash, key, init, f)
-    }
-
-    /// The long way: further pages of a chain, long keys and values; and keys of a fixed layout that are absent.
+    /// The long way: further pages of a chain, long keys and values.
     #[inline(never)]
-    fn update_elsewhere<R>(
+    fn upsert_elsewhere<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
         let place = self.buckets.locate(hash, key)?;
-        let mut value = match place {
+        let (value, result) = match place {
             Some(place) => {
                 self.buckets.read_value(place, &mut self.value)?;
-                decode(&mut self.kept, &mut self.value.as_slice())?
+                let mut value = decode(&mut self.kept, &mut self.value.as_slice())?;
+                let result = next(&mut value, record);
+                (value, result)
             }
-            None => init(),
+            None => first(record),
         };
-        let result = f(&mut value);
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);
@@ -236,9 +237,9 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// Takes in the records of a [`Window`], in order; [`Table::prefetch_all`] first makes it fast. The first record of a key
-    /// becomes its value by `first`, further ones change it by `next`. After each record `seen` looks at the value, and `each`
-    /// gets what it saw, along with what came with the record.
+    /// Takes in the records of a [`Window`](super::Window), in order. The first record of a key becomes its value by `first`,
+    /// further ones change it by `next`. After each record `seen` looks at the value, and `each` gets what it saw, along with
+    /// what came with the record.
     ///
     /// # Errors
     /// As for [`Table::update`], or that of `each`, whose record's value has been changed already.
@@ -248,22 +249,24 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, &'a [u8], (T, A))>,
+        mut records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(A, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (hash, key, (record, along)) in records {
-            // Either `first` takes the record or, if there is a value, `next`.
-            let record = Cell::new(Some(record));
-            let init = || first(record.take().expect("called once, and first"));
-            let result = self.update_encoded(hash, key, init, |value| {
-                if let Some(record) = record.take() {
-                    next(value, record);
-                }
-                seen(value)
-            })?;
+        let first = |record| {
+            let value = first(record);
+            let result = seen(&value);
+            (value, result)
+        };
+        let next = |value: &mut V, record| {
+            next(value, record);
+            seen(value)
+        };
+        let ahead = self.begin_batch(&records);
+        while let Some((hash, key, (record, along))) = self.next_of_batch(&mut records, ahead) {
+            let result = self.upsert(hash, key, record, first, next)?;
             each(along, result)?;
         }
         Ok(())
@@ -277,80 +280,11 @@ impl<K: Record, V: Record> Table<K, V> {
     /// # Panics
     /// As for [`Table::update`].
     pub fn insert(&mut self, hash: u64, key: &K, value: V) -> Result<bool, StateError> {
-        let before = self.len();
-        // Either `init` takes the value, or there is one and `f` replaces it.
-        let value = Cell::new(Some(value));
-        let init = || value.take().expect("called once, and first");
-        self.update(hash, key, init, |place| {
-            if let Some(value) = value.take() {
-                *place = value;
-            }
-        })?;
-        Ok(self.len() == before)
-    }
-
-    /// The value of a key.
-    ///
-    /// # Errors
-    /// The value cannot be read.
-    ///
-    /// # Panics
-    /// As for [`Table::update`].
-    pub fn get(&self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        let Some(place) = self.locate(hash, key)? else { return Ok(None) };
-        self.read(place).map(Some)
-    }
-
-    /// Takes a key out, and says its value.
-    ///
-    /// # Errors
-    /// The value cannot be read or the pool is exhausted; then the table has not changed.
-    ///
-    /// # Panics
-    /// As for [`Table::update`].
-    pub fn remove(&mut self, hash: u64, key: &K) -> Result<Option<V>, StateError> {
-        self.with_encoded(key, |table, key| {
-            let Some(place) = table.buckets.locate(hash, key)? else { return Ok(None) };
-            let value = table.read(place)?;
-            table.buckets.remove(hash, place)?;
-            Ok(Some(value))
-        })
-    }
-
-    /// Takes a key out without looking at its value. Says whether it was there.
-    ///
-    /// # Errors
-    /// As for [`Table::remove`].
-    ///
-    /// # Panics
-    /// As for [`Table::update`].
-    pub fn discard(&mut self, hash: u64, key: &K) -> Result<bool, StateError> {
-        self.with_encoded(key, |table, key| {
-            let Some(place) = table.buckets.locate(hash, key)? else { return Ok(false) };
-            table.buckets.remove(hash, place)?;
-            Ok(true)
-        })
-    }
-
-    fn locate(&self, hash: u64, key: &K) -> Result<Option<Place>, StateError> {
-        if K::WIDTH.is_some() && Self::KEY_BYTES <= SMALL_KEY_BYTES {
-            let mut bytes = [0; SMALL_KEY_BYTES];
-            key.store(&mut bytes[..Self::KEY_BYTES]);
-            return self.buckets.locate(hash, &bytes[..Self::KEY_BYTES]);
-        }
-        let mut bytes = Vec::with_capacity(Self::KEY_BYTES);
-        key.encode(&mut bytes);
-        self.buckets.locate(hash, &bytes)
-    }
-
-    fn read(&self, place: Place) -> Result<V, StateError> {
-        let entry = self.buckets.entry(place)?;
-        if entry.flags & VALUE_LONG == 0 {
-            return Ok(V::decode(&mut { entry.value })?);
-        }
-        let mut bytes = Vec::new();
-        self.buckets.read_value(place, &mut bytes)?;
-        Ok(V::decode(&mut bytes.as_slice())?)
+        let next = |place: &mut V, value| {
+            *place = value;
+            true
+        };
+        self.with_encoded(key, |table, key| table.upsert(hash, key, value, |value| (value, false), next))
     }
 }
 

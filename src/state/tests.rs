@@ -2,6 +2,7 @@
 
 mod edges;
 mod elements;
+mod growth;
 mod hostile;
 mod migrating;
 mod model;

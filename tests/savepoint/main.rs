@@ -1,6 +1,6 @@
 //! Savepoints of a running job: it goes on, whatever becomes of them, and another one can begin with them.
 
-use snapring::connector::{Csv, Generate, Memory};
+use snapring::connector::{Collect, Csv, Generate};
 use snapring::dataflow::Dataflow;
 use snapring::error::Error;
 use snapring::runtime::{Checkpoints, Config, Job, PendingSavepoint};
@@ -21,7 +21,7 @@ fn numbers(count: u64) -> Generate<u64, impl Fn(u64) -> u64 + Send + Sync + 'sta
 }
 
 /// How often each number came, told at the end.
-fn draw(count: u64, out: &Memory<(u64, u64)>) -> Dataflow {
+fn draw(count: u64, out: &Collect<(u64, u64)>) -> Dataflow {
     let flow = Dataflow::new("counts");
     let keys = flow.source("numbers", numbers(count)).key_by(|key| *key);
     keys.fold_to_end("count", 0u64, |count, _| *count += 1).sink("out", out.clone());
@@ -40,8 +40,8 @@ fn counts(count: u64) -> Vec<(u64, u64)> {
     (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
 }
 
-fn sorted(out: &Memory<(u64, u64)>) -> Vec<(u64, u64)> {
-    let mut pairs = out.committed();
+fn sorted(out: &Collect<(u64, u64)>) -> Vec<(u64, u64)> {
+    let mut pairs = out.take();
     pairs.sort_unstable();
     pairs
 }
@@ -64,7 +64,7 @@ fn names(dir: &Path) -> Vec<String> {
 #[test]
 fn a_job_goes_on_while_its_savepoint_is_made_and_others_begin_with_it() {
     let (dir, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let out = Memory::new();
+    let out = Collect::new();
     let job = start(draw(EVENTS, &out), 2, Checkpoints::every(ms(5)).to(dir.path().join("S")));
     until("some records", || job.progress().records > 1000);
     let file = place.path().join("saved");
@@ -76,7 +76,7 @@ fn a_job_goes_on_while_its_savepoint_is_made_and_others_begin_with_it() {
     assert_eq!(sorted(&out), counts(EVENTS));
     // At another parallelism, and twice.
     for (name, tasks) in [("T", 3), ("U", 2)] {
-        let out = Memory::new();
+        let out = Collect::new();
         let begun = Checkpoints::every(ms(5)).to(dir.path().join(name)).from_savepoint(&file);
         let job = start(draw(EVENTS, &out), tasks, begun);
         assert_eq!(job.restored_epoch(), Some(report.checkpoint.epoch));
@@ -92,7 +92,7 @@ fn a_job_goes_on_while_its_savepoint_is_made_and_others_begin_with_it() {
 #[test]
 fn a_second_start_with_the_same_savepoint_and_folder_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let (out, file) = (Memory::new(), dir.path().join("saved"));
+    let (out, file) = (Collect::new(), dir.path().join("saved"));
     let job = start(draw(EVENTS, &out), 2, Checkpoints::on_demand().to(dir.path().join("S")));
     drop(job.savepoint(&file).unwrap().wait().unwrap());
     drop(job);
@@ -103,12 +103,9 @@ fn a_second_start_with_the_same_savepoint_and_folder_is_refused() {
     drop(start(draw(EVENTS, &out), 2, Checkpoints::on_demand().to(dir.path().join("T"))));
 }
 
-/// A job that stands still, with one checkpoint's worth of state.
-fn standing(dir: &Path) -> Job {
-    let out = Memory::new();
-    let flow = Dataflow::new("counts");
-    let keys = flow.source("numbers", numbers(u64::MAX)).key_by(|key| *key);
-    keys.fold_to_end("count", 0u64, |count, _| *count += 1).sink("out", out);
+/// A job that has made a checkpoint and has no end.
+fn endless(dir: &Path) -> Job {
+    let flow = draw(u64::MAX, &Collect::new());
     let checkpoints = Checkpoints::every(ms(5)).to(dir.join("S")).durability(Durability::ProcessCrash);
     let job = flow.start(Config::new().unpinned_workers(1).rate_per_s(1_000_000).checkpoints(checkpoints)).unwrap();
     until("a checkpoint", || job.progress().last_checkpoint.is_some() && job.progress().records > 2 * KEYS);
@@ -124,7 +121,7 @@ fn goes_on(job: &Job) {
 #[test]
 fn what_becomes_of_a_savepoint_is_no_matter_to_the_job() {
     let dir = tempfile::tempdir().unwrap();
-    let job = standing(dir.path());
+    let job = endless(dir.path());
     let at = |name: &str| dir.path().join(name);
     // Given up at once, or somewhere on the way.
     for wait_us in [0, 100, 1000, 5000] {
@@ -158,7 +155,7 @@ fn what_becomes_of_a_savepoint_is_no_matter_to_the_job() {
 #[test]
 fn damage_in_the_state_is_told_by_the_savepoint_and_not_by_the_job() {
     let dir = tempfile::tempdir().unwrap();
-    let job = standing(dir.path());
+    let job = endless(dir.path());
     let pending = job.checkpoint().unwrap().wait().unwrap();
     let store = dir.path().join("S").join(STORE_FILE);
     // Zeros over everything but the head: whatever the next savepoint reads of pages that do not change is damaged.
@@ -178,26 +175,27 @@ fn damage_in_the_state_is_told_by_the_savepoint_and_not_by_the_job() {
 #[test]
 fn a_savepoint_that_was_asked_for_outlives_the_job() {
     let dir = tempfile::tempdir().unwrap();
-    let job = standing(dir.path());
+    let job = endless(dir.path());
     let pending = job.savepoint(dir.path().join("saved")).unwrap();
     until("it has been pinned", || pending.progress().1 > 0);
     job.stop(Duration::from_secs(60)).unwrap();
     let report = pending.wait().unwrap();
     assert_eq!(Reader::open(&report.path).unwrap().epochs()[0].epoch, report.checkpoint.epoch);
     // The folder is free again.
-    drop(standing(dir.path()));
+    drop(endless(dir.path()));
 }
 
 #[test]
 fn a_job_that_is_over_or_has_no_checkpoints_makes_none() {
     let dir = tempfile::tempdir().unwrap();
-    let out = Memory::new();
+    let out = Collect::new();
     let job = start(draw(10, &out), 1, Checkpoints::on_demand().to(dir.path().join("S")));
     until("its end", || job.is_over());
     let error = job.savepoint(dir.path().join("saved")).unwrap().wait().unwrap_err();
     assert!(error.to_string().contains("no checkpoint to copy"), "{error}");
-    let job = draw(10, &Memory::new()).start(Config::new().unpinned_workers(1));
-    assert!(job.is_err(), "an exactly-once sink needs checkpoints");
+    let job = draw(10, &Collect::new()).start(Config::new().unpinned_workers(1)).unwrap();
+    let error = job.savepoint(dir.path().join("saved")).unwrap_err();
+    assert!(error.to_string().contains("without checkpoints"), "{error}");
     assert_eq!(names(dir.path()), ["S"]);
 }
 

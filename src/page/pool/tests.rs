@@ -147,14 +147,14 @@ fn buffers_lie_apart_in_aligned_chunks_and_the_warmest_comes_first() {
     let pool = Pool::new(65536, usize::MAX);
     let per_chunk = CHUNK_BYTES / (65536 + 128);
     let buffers: Vec<_> = (0..3 * per_chunk).map(|_| pool.take().unwrap()).collect();
-    let addresses: BTreeSet<_> = buffers.iter().map(|buffer| buffer.address() as usize).collect();
+    let addresses: BTreeSet<_> = buffers.iter().map(|buffer| buffer.start().addr().get()).collect();
     assert!(addresses.iter().zip(addresses.iter().skip(1)).all(|(one, next)| one + 65536 <= *next));
     let chunks: BTreeSet<_> = addresses.iter().map(|address| address / CHUNK_BYTES).collect();
     assert_eq!(chunks.len(), 3, "none reaches into another chunk");
     assert!(chunks.iter().all(|chunk| addresses.contains(&(chunk * CHUNK_BYTES + HEADER_BYTES))));
-    let last = buffers.last().unwrap().address();
+    let last = buffers.last().unwrap().start();
     drop(buffers);
-    assert_eq!((pool.take().unwrap().address(), pool.shared.shelf().chunks.len()), (last, 3));
+    assert_eq!((pool.take().unwrap().start(), pool.shared.shelf().chunks.len()), (last, 3));
 }
 
 #[test]

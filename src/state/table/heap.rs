@@ -1,7 +1,7 @@
 //! The way of every record whose key or value has a variable length. A key is found by its bytes, a value of fixed width is
 //! changed where it lies, another one in memory that is kept; whatever needs more than one page goes the long way.
 
-use super::{Table, change, decode};
+use super::{PREFETCH_ABOVE_BYTES, Table, change, decode};
 use crate::page::fetch_ahead;
 use crate::record::Record;
 use crate::state::StateError;
@@ -9,8 +9,6 @@ use crate::state::buckets::Layout;
 use crate::state::entry::{VALUE_LONG, find_short};
 use crate::state::head::{next_of, u16_at};
 
-/// Tables up to this size are in the cache anyway.
-const PREFETCH_ABOVE_BYTES: usize = 256 << 10;
 /// Above this many pages their headers are not in the cache either.
 const HEADERS_ABOVE: u32 = 4096;
 /// Keys that are fetched in step.
@@ -54,34 +52,35 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    /// [`Table::update`] for an encoded key.
+    /// [`Table::upsert`] in the heap's layout.
     #[inline]
-    pub(super) fn update_heap<R>(
+    pub(super) fn upsert_heap<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
         if key.len() > self.buckets.key_bytes_max() {
-            return self.update_elsewhere(hash, key, init, f);
+            return self.upsert_elsewhere(hash, key, record, first, next);
         }
         let bucket = self.buckets.directory.bucket_of(hash);
         let page = self.buckets.pages.write(bucket)?;
         let Some(found) = find_short(page, hash, key) else {
             return match next_of(page) {
-                Some(_) => self.update_elsewhere(hash, key, init, f),
-                None => self.add_new(hash, key, init, f),
+                Some(_) => self.upsert_elsewhere(hash, key, record, first, next),
+                None => self.add_new(hash, key, first(record)),
             };
         };
         if found.sizes.flags & VALUE_LONG != 0 {
-            return self.update_elsewhere(hash, key, init, f);
+            return self.upsert_elsewhere(hash, key, record, first, next);
         }
         if V::WIDTH == Some(found.sizes.value) {
-            return change(&mut page[found.value_at()..][..Self::VALUE_BYTES], f);
+            return change(&mut page[found.value_at()..][..Self::VALUE_BYTES], |value| next(value, record));
         }
         let mut value = decode(&mut self.kept, &mut found.value(page))?;
-        let result = f(&mut value);
+        let result = next(&mut value, record);
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);
@@ -93,17 +92,9 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(result)
     }
 
-    /// [`Table::update`] for a key that is known to be absent.
+    /// Adds a key that is known to be absent.
     #[inline(never)]
-    fn add_new<R>(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        init: impl FnOnce() -> V,
-        f: impl FnOnce(&mut V) -> R,
-    ) -> Result<R, StateError> {
-        let mut value = init();
-        let result = f(&mut value);
+    fn add_new<R>(&mut self, hash: u64, key: &[u8], (value, result): (V, R)) -> Result<R, StateError> {
         self.value.clear();
         value.encode(&mut self.value);
         self.kept = Some(value);

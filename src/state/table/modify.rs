@@ -3,7 +3,7 @@
 use super::super::buckets::Place;
 use super::super::entry::{Found, VALUE_LONG, find_short};
 use super::super::head::next_of;
-use super::super::{StateError, Value};
+use super::super::{Ahead, StateError, Value};
 use super::{Table, decode};
 use crate::page::PageId;
 use crate::record::Record;
@@ -34,36 +34,7 @@ impl<K: Record, V: Record> Table<K, V> {
         key: &[u8],
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if Self::IS_FIXED && self.groups > 0 { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, f) }
-    }
-
-    #[inline(always)] // As in `update_fixed`: else the compiler does not know how long `key` is.
-    fn modify_fixed<R, E: From<StateError>>(
-        &mut self,
-        hash: u64,
-        key: &[u8],
-        f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
-    ) -> Result<R, E> {
-        let shape = self.shape();
-        let bucket = self.buckets.directory.bucket_of(hash);
-        let page = self.buckets.pages.read(bucket).map_err(StateError::from)?;
-        let is_key = |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES];
-        let Some(slot) = shape.find(page, hash, is_key) else {
-            return self.modify_elsewhere(hash, key, f);
-        };
-        let at = slot + Self::KEY_BYTES;
-        let value = V::load(&page[at..at + Self::VALUE_BYTES]).map_err(StateError::from)?;
-        let mut value = Value::new(Some(value));
-        let result = f(&mut value)?;
-        match value.into_parts() {
-            (_, false) => {}
-            (Some(value), true) => {
-                let page = self.buckets.pages.write(bucket).map_err(StateError::from)?;
-                value.store(&mut page[at..at + Self::VALUE_BYTES]);
-            }
-            (None, true) => self.buckets.remove(hash, Place { page: bucket, slot })?,
-        }
-        Ok(result)
+        if self.is_fixed() { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, f) }
     }
 
     #[inline]
@@ -121,9 +92,9 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    /// The long way: further pages of a chain, long keys and values; and keys of a fixed layout that are absent.
+    /// The long way: further pages of a chain, long keys and values.
     #[inline(never)]
-    fn modify_elsewhere<R, E: From<StateError>>(
+    pub(super) fn modify_elsewhere<R, E: From<StateError>>(
         &mut self,
         hash: u64,
         key: &[u8],
@@ -165,10 +136,11 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        records: impl Iterator<Item = (u64, &'a [u8], T)>,
+        mut records: impl Ahead<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (hash, bytes, record) in records {
+        let ahead = self.begin_batch(&records);
+        while let Some((hash, bytes, record)) = self.next_of_batch(&mut records, ahead) {
             let key = decode(&mut self.kept_key, &mut { bytes })?;
             self.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
             self.kept_key = Some(key);

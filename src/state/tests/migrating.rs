@@ -30,9 +30,9 @@ mod versions {
             }
         };
     }
-    version!(First { n: u32 = n, flag: bool = n % 2 == 0 }, n);
-    version!(Second { flag: bool = n % 3 == 0, n: u64 = n.into(), text: String = String::make(n) }, n);
-    version!(Third { text: Option<String> = (n % 4 > 0).then(|| String::make(n)), n: u64 = n.into(), extra: [u16; 3] = [n as u16; 3] }, n);
+    version!(First { n: u32 = n, flag: bool = n.is_multiple_of(2) }, n);
+    version!(Second { flag: bool = n.is_multiple_of(3), n: u64 = n.into(), text: String = String::make(n) }, n);
+    version!(Third { text: Option<String> = (!n.is_multiple_of(4)).then(|| String::make(n)), n: u64 = n.into(), extra: [u16; 3] = [n as u16; 3] }, n);
     version!(Fourth { n: i128 = n.into(), extra: Vec<u32> = vec![n; n as usize % 5] }, n);
 }
 use versions::{First, Fourth, Second, Third};
@@ -95,7 +95,6 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
                 let mut window = Window::with_capacity(1);
                 let hash = window.key(&table.table().buckets.hasher, &key);
                 window.push(hash, (by, ()));
-                table.prefetch_all(&window);
                 let mut bytes = Vec::new();
                 let each = |(), seen| {
                     bytes = seen;

@@ -190,7 +190,7 @@ impl<K: Make, V: Make> World<K, V> {
         let key = K::make(number);
         let (hash, task) = self.hash(&key);
         prop_assert_eq!(self.tables[task].get(hash, &key).unwrap(), self.model.get(&number).cloned());
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             prop_assert_eq!(self.tables[task].discard(hash, &key).unwrap(), self.model.remove(&number).is_some());
         } else {
             prop_assert_eq!(self.tables[task].remove(hash, &key).unwrap(), self.model.remove(&number));
@@ -214,7 +214,6 @@ impl<K: Make, V: Make> World<K, V> {
                 value
             };
             let each = |(), ()| Ok::<_, StateError>(());
-            table.prefetch_all(window);
             table.update_batch(window.drain(), first, V::change, |_| (), each).unwrap();
         }
         Ok(())

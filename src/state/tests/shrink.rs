@@ -130,7 +130,7 @@ fn pages_neither_split_nor_merge_at_each_step() {
 fn who_goes_through_the_table_while_it_shrinks_and_grows_sees_each_key_that_stays_once() {
     for round in 0..6u64 {
         let mut table = table_of::<u64, u64>(512, Hasher::default(), range_of(0, 1));
-        let stays = |key: u64| key % 16 == 0;
+        let stays = |key: u64| key.is_multiple_of(16);
         (0..8000).for_each(|key| insert(&mut table, &key, key));
         let mut seen = BTreeMap::<u64, u32>::new();
         let (mut from, mut step) = (Some(0), 0);

@@ -135,7 +135,9 @@ fn list<T: crate::record::Record + Clone + PartialEq + std::fmt::Debug>(
         4 | 5 => {
             let place = plain.get_mut(index as usize);
             assert_eq!(list.set(index, make(by))?, place.is_some());
-            place.map_or((), |place| *place = make(by));
+            if let Some(place) = place {
+                *place = make(by);
+            }
         }
         6 => {
             list.clear()?;

@@ -107,7 +107,9 @@ impl<S: States + KeyedState> World<S> {
 
     /// Some pages of all tables.
     pub fn hydrate(&mut self) {
-        self.tasks.iter_mut().for_each(|task| drop(task.hydrate().unwrap()));
+        for task in &mut self.tasks {
+            task.hydrate().unwrap();
+        }
     }
 
     /// All keys that `on_end` would be called for. Each comes once.

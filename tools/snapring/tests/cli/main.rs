@@ -17,6 +17,7 @@ mod restore;
 mod results;
 mod resume;
 mod room;
+mod savepoint;
 mod signals;
 mod storage;
 mod support;

@@ -1,0 +1,161 @@
+//! The way of every record whose key and value have a fixed layout: both lie in a slot, and the value is changed there. Whatever
+//! needs more than one page goes the long way. What it knows at compile time are the sizes.
+
+use super::{PREFETCH_ABOVE_BYTES, Table};
+use crate::record::Record;
+use crate::state::buckets::Place;
+use crate::state::groups::{LANES, Lanes, Shape, WORD_BYTES, is_last};
+use crate::state::head::{HEAD_BYTES, count_of, next_of, set_count};
+use crate::state::{StateError, Value};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// How many records ahead the places of keys are fetched: as many as the processor can wait for at a time.
+pub(super) const AHEAD: usize = 12;
+
+/// A slot's bytes.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Slot<A, B> {
+    key: A,
+    value: B,
+}
+
+/// The slots of a group.
+type Slots<K, V> = [Slot<<K as Record>::Mirror, <V as Record>::Mirror>; LANES];
+
+impl<K: Record, V: Record> Table<K, V> {
+    const STRIDE: usize = Shape::stride(Self::KEY_BYTES + Self::VALUE_BYTES);
+
+    /// The shape of all pages, its slot size known to the compiler.
+    #[inline(always)]
+    pub(super) fn shape(&self) -> Shape {
+        Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
+    }
+
+    /// Whether it is worth while to fetch ahead.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes() > PREFETCH_ABOVE_BYTES
+    }
+
+    /// Asks the processor to fetch the group where a key of this hash is or will be.
+    #[inline(always)]
+    pub(super) fn prefetch_fixed(&self, hash: u64) {
+        let bucket = self.buckets.directory.bucket_of(hash);
+        let at = self.shape().home(hash);
+        self.buckets.pages.prefetch(bucket, at);
+        if const { Self::STRIDE > 64 } {
+            self.buckets.pages.prefetch(bucket, at + 64);
+        }
+    }
+
+    /// Group and lane of a key in a page.
+    #[inline(always)]
+    fn find_fixed(page: &[u8], groups: usize, hash: u64, key: &K::Mirror) -> Option<(u32, u32)> {
+        let shape = Shape { groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES };
+        let (mut group, mut passed) = (shape.wanted(hash), 0);
+        loop {
+            let at = HEAD_BYTES + group as usize * Self::STRIDE;
+            let (word, rest) = page[at..at + Self::STRIDE].split_at(WORD_BYTES);
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            let (slots, _) = Slots::<K, V>::ref_from_prefix(rest).ok()?;
+            for lane in Lanes::of(word, hash) {
+                if slots[lane as usize].key.as_bytes() == key.as_bytes() {
+                    return Some((group, lane));
+                }
+            }
+            passed += 1;
+            if is_last(word) || passed == groups {
+                return None;
+            }
+            group = if group as usize + 1 == groups { 0 } else { group + 1 };
+        }
+    }
+
+    /// The slot that `find_fixed` has found.
+    #[inline(always)]
+    fn slot_fixed(page: &mut [u8], (group, lane): (u32, u32)) -> &mut Slot<K::Mirror, V::Mirror> {
+        let at = HEAD_BYTES + group as usize * Self::STRIDE;
+        let slots = Slots::<K, V>::mut_from_prefix(&mut page[at..at + Self::STRIDE][WORD_BYTES..]);
+        let (slots, _) = slots.unwrap_or_else(|_| unreachable!("a group holds its slots"));
+        &mut slots[lane as usize]
+    }
+
+    /// [`Table::upsert`] for an encoded key.
+    #[inline(always)]
+    pub(super) fn upsert_fixed<T, R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
+    ) -> Result<R, StateError> {
+        let mirror =
+            K::Mirror::ref_from_bytes(key).unwrap_or_else(|_| unreachable!("a key of fixed layout has its width"));
+        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
+        if let Some(found) = Self::find_fixed(page, self.groups, hash, mirror) {
+            let slot = Self::slot_fixed(page, found);
+            let mut value = V::from_mirror(&slot.value)?;
+            let result = next(&mut value, record);
+            value.to_mirror(&mut slot.value);
+            return Ok(result);
+        }
+        if next_of(page).is_some() {
+            return self.upsert_elsewhere(hash, key, record, first, next);
+        }
+        let (value, result) = first(record);
+        self.add_fixed(hash, key, &value)?;
+        Ok(result)
+    }
+
+    /// Adds a key that the first page of its bucket, which has no further one, does not hold.
+    #[inline(never)]
+    fn add_fixed(&mut self, hash: u64, key: &[u8], value: &V) -> Result<(), StateError> {
+        let (shape, key) = (self.shape(), &key[..Self::KEY_BYTES]);
+        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
+        let count = count_of(page);
+        if count as usize >= self.buckets.layout.limit(page, &shape) {
+            self.value.clear();
+            value.encode(&mut self.value);
+            return self.buckets.put_at(None, hash, key, &self.value);
+        }
+        let at = shape.claim(page, hash);
+        page[at..at + Self::KEY_BYTES].copy_from_slice(key);
+        value.store(&mut page[at + Self::KEY_BYTES..at + Self::KEY_BYTES + Self::VALUE_BYTES]);
+        set_count(page, count + 1);
+        self.buckets.len += 1;
+        Ok(())
+    }
+
+    /// [`Table::modify`] for an encoded key.
+    #[inline(always)]
+    pub(super) fn modify_fixed<R, E: From<StateError>>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let bucket = self.buckets.directory.bucket_of(hash);
+        let page = self.buckets.pages.read(bucket).map_err(StateError::from)?;
+        let shape = self.shape();
+        let slot = shape.find(page, hash, |slot| page[slot..slot + Self::KEY_BYTES] == key[..Self::KEY_BYTES]);
+        if slot.is_none() && next_of(page).is_some() {
+            return self.modify_elsewhere(hash, key, f);
+        }
+        let value_in = |slot| slot + Self::KEY_BYTES..slot + Self::KEY_BYTES + Self::VALUE_BYTES;
+        let value = slot.map(|slot| V::load(&page[value_in(slot)])).transpose().map_err(StateError::from)?;
+        let mut value = Value::new(value);
+        let result = f(&mut value)?;
+        match (value.into_parts(), slot) {
+            ((_, false), _) | ((None, true), None) => {}
+            ((Some(value), true), Some(slot)) => {
+                let page = self.buckets.pages.write(bucket).map_err(StateError::from)?;
+                value.store(&mut page[value_in(slot)]);
+            }
+            ((Some(value), true), None) => self.add_fixed(hash, key, &value)?,
+            ((None, true), Some(slot)) => self.buckets.remove(hash, Place { page: bucket, slot })?,
+        }
+        Ok(result)
+    }
+}

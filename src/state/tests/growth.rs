@@ -1,0 +1,103 @@
+//! What happens as a table of fixed layout grows: splits lose nothing, the directory is ready in time, and running out of pages
+//! changes nothing.
+
+use super::super::directory::Directory;
+use super::super::room::Region;
+use super::super::{HashRange, Hasher, StateError, Table, Window, range_of};
+use crate::page::Pool;
+
+#[test]
+fn a_directory_knows_every_bucket_while_it_grows() {
+    for (task, tasks) in [(0, 1), (2, 3), (4095, 4096)] {
+        let range = range_of(task, tasks);
+        let mut directory = Directory::new(range, 1);
+        let mut buckets: Vec<Region> = Vec::new();
+        for (prefix, depth) in directory.holes() {
+            assert!(directory.point(prefix, depth, buckets.len() as u32));
+            buckets.push(Region { prefix, depth });
+        }
+        let mut random = 7_u64;
+        for _ in 0..4000 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let at = (random >> 33) as usize % buckets.len();
+            let depth = buckets[at].depth + 1;
+            let halves =
+                [buckets[at].prefix, buckets[at].prefix | 1 << (64 - depth)].map(|prefix| Region { prefix, depth });
+            let mut ours = halves.into_iter().filter(|half| half.hashes().meets(&range));
+            if !directory.make_way(halves[0], buckets.len() as u64) {
+                continue;
+            }
+            buckets[at] = ours.next().expect("a bucket meets the range");
+            assert!(!directory.point(buckets[at].prefix, depth, at as u32));
+            if let Some(half) = ours.next() {
+                assert!(!directory.point(half.prefix, depth, buckets.len() as u32));
+                buckets.push(half);
+            }
+            for id in [at, buckets.len() - 1, (random >> 20) as usize % buckets.len()] {
+                let HashRange { start, end_inclusive } = buckets[id].hashes();
+                for hash in [start, end_inclusive, start + (end_inclusive - start) / 3] {
+                    assert!(
+                        !range.contains(hash) || directory.bucket_of(hash) == id as u32,
+                        "bucket {id} of {}",
+                        buckets.len()
+                    );
+                }
+            }
+        }
+        let holes = directory.holes();
+        assert!(buckets.len() > 1000 && holes.is_empty(), "{} buckets, {holes:?}", buckets.len());
+    }
+}
+
+/// Large enough that places are fetched ahead, through windows of all lengths.
+#[test]
+fn every_record_of_a_large_table_counts_once() {
+    const KEYS: u64 = 200_000;
+    let (pool, hasher) = (Pool::new(4096, 1 << 30), Hasher::default());
+    let mut table = Table::<u64, u64>::new(&pool, hasher, range_of(0, 1)).unwrap();
+    let mut window = Window::with_capacity(0);
+    let mut next = 0;
+    while next < 2 * KEYS {
+        let end = (next + 1 + next % 77).min(2 * KEYS);
+        for number in next..end {
+            let key = number.wrapping_mul(7919) % KEYS;
+            let hash = window.key(&hasher, &key);
+            window.push(hash, (1, number));
+        }
+        next = end;
+        let each = |number: u64, count: u64| {
+            assert_eq!(count, 1 + number / KEYS);
+            Ok::<_, StateError>(())
+        };
+        table.update_batch(window.drain(), |one| one, |count, one| *count += one, |&count| count, each).unwrap();
+    }
+    assert!(table.bytes() > 1 << 20);
+    assert_eq!(table.len(), KEYS);
+    for key in 0..KEYS {
+        let hash = table.hash(&key);
+        assert_eq!(table.get(hash, &key).unwrap(), Some(2));
+    }
+}
+
+#[test]
+fn a_split_that_finds_no_page_changes_nothing_and_may_come_later() {
+    let pool = Pool::new(512, 8 * 512);
+    let mut table = Table::<u64, [u64; 2]>::new(&pool, Hasher::default(), range_of(0, 1)).unwrap();
+    let put = |table: &mut Table<u64, [u64; 2]>, key: u64| {
+        let hash = table.hash(&key);
+        table.insert(hash, &key, [key, !key])
+    };
+    let mut kept: u64 = 0;
+    while put(&mut table, kept).is_ok() {
+        kept += 1;
+    }
+    assert!(kept > 30 && pool.in_use() >= 7, "{kept} keys in {} pages", pool.in_use());
+    for _ in 0..3 {
+        assert!(matches!(put(&mut table, kept), Err(StateError::Exhausted(_))));
+    }
+    assert_eq!(table.len(), kept);
+    for key in 0..=kept {
+        let hash = table.hash(&key);
+        assert_eq!(table.get(hash, &key).unwrap(), (key < kept).then_some([key, !key]));
+    }
+}
