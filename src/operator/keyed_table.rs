@@ -14,7 +14,7 @@ use crate::snapshot::{Entry, RestoredEntry};
 use crate::state::{Drained, Hasher, Window, range_of};
 
 /// Records that are looked up together.
-pub(super) const WINDOW: usize = 64;
+pub(super) const WINDOW: usize = 256;
 
 /// The names of what is kept.
 pub(crate) const TABLE: &str = "table";

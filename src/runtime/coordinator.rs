@@ -14,8 +14,7 @@ use super::views::{ViewAnswer, Views};
 use crate::checkpoint::{Action, Coordinator, Protocol};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
 use crate::operator::{Committer, Part, TableCut};
-use crate::page::FrozenPages;
-use crate::snapshot::{Checkpoint, Entry, Side, Store};
+use crate::snapshot::{Entry, Side, Store};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -63,11 +62,6 @@ pub struct CheckpointReport {
     /// Bytes written for it.
     pub bytes: u64,
 }
-
-/// So often the last epoch is tried.
-const LAST_TRIES: u32 = 3;
-/// So long a task may wait for memory while an epoch is under way.
-const SHORT_NS_MAX: u64 = 20_000_000;
 
 pub(crate) struct Coordination {
     pub(super) shared: Arc<Shared>,
@@ -221,22 +215,14 @@ impl Coordination {
 
     fn act(&mut self, action: Action, now_ns: u64) -> Result<(), Box<Failure>> {
         match action {
-            Action::Begin(epoch) => {
-                self.begin(epoch, now_ns);
-            }
+            Action::Begin(epoch) => self.begin(epoch, now_ns),
             Action::TimeOut(epoch) => {
                 self.ledger.note(|checkpoint| checkpoint.timed_out = true);
                 self.shared.time_out(epoch);
             }
             Action::Release(epoch) => self.shared.release(epoch),
             Action::Abort(epoch) => self.give_up(epoch, "it took longer than its time-out"),
-            Action::Commit(epoch) if self.views.is_only(epoch) && self.running > 0 => {
-                self.snapshots.clear();
-                self.machine.durable(epoch);
-                self.shared.close(epoch);
-                self.views.all_cut(epoch);
-                self.demand_view();
-            }
+            Action::Commit(epoch) if self.views.is_only(epoch) && self.running > 0 => self.close_view(epoch),
             Action::Commit(epoch) if self.is_torn_by_the_end() => {
                 self.machine.declined(epoch);
                 self.let_go(epoch, "the job drains: its last checkpoint will cover this");
@@ -262,62 +248,6 @@ impl Coordination {
             }
         }
         Ok(())
-    }
-
-    /// A task that waits for memory may be what the epoch under way waits for, and that may have the memory: so if it is not over
-    /// soon, the epoch is given up. One that is being written ends by itself.
-    fn relieve(&mut self, now_ns: u64) -> Result<(), Box<Failure>> {
-        if self.shared.memory.shortage().waiting == 0 {
-            self.short_since_ns = None;
-            return Ok(());
-        }
-        let since_ns = *self.short_since_ns.get_or_insert(now_ns);
-        if now_ns - since_ns < SHORT_NS_MAX {
-            return Ok(());
-        }
-        self.short_since_ns = None;
-        let under_way = self.machine.closed_to() + 1;
-        match self.machine.declined(under_way) {
-            Some(Action::Abort(epoch)) => {
-                let limit_bytes = self.shared.memory.limit_bytes();
-                let reason = format!("a task waited for memory for its state: all {limit_bytes} bytes are in use");
-                self.give_up(epoch, &reason);
-                Ok(())
-            }
-            Some(action) => self.act(action, now_ns),
-            None => Ok(()),
-        }
-    }
-
-    /// An epoch begins: a checkpoint, the cut of a view, or both.
-    fn begin(&mut self, epoch: u64, now_ns: u64) {
-        let since_last_ns = now_ns.saturating_sub(self.checkpoint_begun_ns);
-        let is_due = self.machine.interval_ns().is_some_and(|interval_ns| since_last_ns >= interval_ns);
-        let only = self.demands.is_empty() && !is_due;
-        self.shared.take_pause_ns();
-        if self.views.begin(epoch, only) {
-            self.shared.view(epoch, only);
-        }
-        if !self.views.is_only(epoch) {
-            tracing::debug!(epoch, "checkpoint begun");
-            (self.begun_ns, self.checkpoint_begun_ns) = (Some(now_ns), now_ns);
-            self.ledger.begin(epoch, now_ns, self.protocol);
-        }
-        self.shared.request(epoch);
-    }
-
-    /// If somebody waits for a view, and none is being taken, the next epoch begins at once.
-    fn demand_view(&mut self) {
-        if self.views.is_due() {
-            self.machine.demand();
-        }
-    }
-
-    /// A view that rides on a checkpoint is cut now, whatever becomes of that.
-    fn commit_with_view(&mut self, epoch: u64, now_ns: u64) -> Result<(), Box<Failure>> {
-        self.views.all_cut(epoch);
-        self.demand_view();
-        self.commit(epoch, now_ns)
     }
 
     /// Whether sources may have ended ahead of an epoch only because the job drains. It would hold what operators emit at the
@@ -431,45 +361,6 @@ impl Coordination {
         Ok(())
     }
 
-    /// Writes an epoch. Nobody else would try the last one again: after a failed write there is a new file by now.
-    fn try_write(&mut self, epoch: u64) -> Result<u64, StoreError> {
-        let mut written = self.write(epoch);
-        for _ in 1..if self.running == 0 { LAST_TRIES } else { 1 } {
-            if written.is_err() {
-                written = self.write(epoch);
-            }
-        }
-        written
-    }
-
-    /// Writes the snapshots of an epoch to the store, and says how many bytes.
-    fn write(&mut self, epoch: u64) -> Result<u64, StoreError> {
-        let Some(store) = &mut self.store else { return Ok(0) };
-        self.header.fields.finished = self.running == 0;
-        let header = self.header.bytes(None);
-        let finals = self.finals.len();
-        let mut entries = std::mem::take(&mut self.finals);
-        entries.append(&mut self.snapshots);
-        entries.extend(self.sinks.iter().filter(|sink| sink.exactly_once).map(SinkState::entry));
-        let mut checkpoint = Checkpoint { epoch, header, entries };
-        let stats = store.commit(&checkpoint);
-        match (store.needs_full(), self.shared.is_full(epoch)) {
-            (true, false) => self.shared.full_from(epoch + 1),
-            (true, true) => {}
-            (false, _) => self.shared.full_from(u64::MAX),
-        }
-        // Final snapshots stand for their tasks from now on.
-        checkpoint.entries.truncate(finals);
-        self.finals = checkpoint.entries;
-        let stats = stats?;
-        // Their pages are durable and need no writing again.
-        for pages in self.finals.iter_mut().filter_map(|entry| entry.pages.as_mut()) {
-            let unchanged = FrozenPages::of(Vec::new(), Vec::new(), pages.page_bytes, pages.count, false);
-            *pages = FrozenPages { tag_of: pages.tag_of, ..unchanged };
-        }
-        Ok(stats.bytes_written)
-    }
-
     fn answer(&mut self, epoch: u64, result: &Result<CheckpointReport, Unmade>) {
         let over = self.running == 0;
         self.demands.retain(|(demanded, answer)| {
@@ -482,5 +373,7 @@ impl Coordination {
     }
 }
 
+mod begin;
 #[cfg(test)]
 mod tests;
+mod write;

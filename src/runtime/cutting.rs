@@ -100,6 +100,29 @@ impl Task {
         Ok(())
     }
 
+    pub(super) fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {
+        let mut snapshot = TaskSnapshot::default();
+        if !shared.checkpointing {
+            return Ok(snapshot);
+        }
+        // At most one epoch is under way, and none can become durable without this task: the word tells of just this one.
+        let settled = self.undecided.replace(epoch).map(|last| shared.durable_to() >= last);
+        let full = shared.is_full(epoch);
+        self.body.visit(&mut |stateful| {
+            if let Some(durable) = settled {
+                stateful.settle(durable);
+            }
+            if full {
+                stateful.forget()?;
+            }
+            let frozen = stateful.freeze(epoch)?;
+            snapshot.entries.extend(frozen.entries);
+            snapshot.parts.extend(frozen.part.map(|part| (stateful.name().into(), part)));
+            Ok(())
+        })?;
+        Ok(snapshot)
+    }
+
     /// Hands in the snapshot, if nothing that belongs to it can still come.
     pub(super) fn hand_in(&mut self, events: &Sender<Event>) {
         if self.pending.is_none() || !self.cut.is_complete() {

@@ -12,6 +12,7 @@ mod control;
 mod coordinator;
 mod cutting;
 mod diagnosis;
+mod drought;
 mod entry;
 mod gauges;
 mod header;

@@ -8,6 +8,7 @@ use super::affinity;
 use super::attempt::{Kept, Made, Make};
 use super::control::Control;
 use super::coordinator::{Coordination, Event};
+use super::drought::Drought;
 use super::gauges::Dials;
 use super::panics::caught;
 use super::restart::Retry;
@@ -17,7 +18,7 @@ use super::watch::{LOOKS_EVERY, Watch};
 use super::worker;
 use crate::channel::Idle;
 use crate::error::{Cause, Error, Failed, Failure};
-use crate::page::{Pool, Toucher};
+use crate::page::Toucher;
 use core_affinity::CoreId;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -161,20 +162,7 @@ impl Supervisor {
         if let Err(Failed(failure)) = &result {
             tracing::error!(%failure, "attempt failed");
         }
-        let ended = match result {
-            Ok(()) => Ended::Over(Ok(())),
-            Err(Failed(failure)) if self.control.is_ending() => Ended::Over(Err(failure)),
-            Err(Failed(failure)) => {
-                let told = failure.to_string();
-                match self.retry.failed(Error::Job(failure), shared.durable_to() > restored) {
-                    Ok(pause) => {
-                        self.warn_of_restart(&told, pause);
-                        Ended::Again(pause)
-                    }
-                    Err(failure) => Ended::Over(Err(failure)),
-                }
-            }
-        };
+        let ended = self.judge(result, shared.durable_to() > restored);
         if let Ended::Again(_) = ended {
             join(workers);
             self.kept.take_back(coordination);
@@ -184,6 +172,23 @@ impl Supervisor {
             join(workers);
         }
         ended
+    }
+
+    /// What follows an attempt. `has_moved`: it has made a new epoch durable.
+    fn judge(&mut self, result: Result<(), Failed>, has_moved: bool) -> Ended {
+        let failure = match result {
+            Ok(()) => return Ended::Over(Ok(())),
+            Err(Failed(failure)) if self.control.is_ending() => return Ended::Over(Err(failure)),
+            Err(Failed(failure)) => failure,
+        };
+        let told = failure.to_string();
+        match self.retry.failed(Error::Job(failure), has_moved) {
+            Ok(pause) => {
+                self.warn_of_restart(&told, pause);
+                Ended::Again(pause)
+            }
+            Err(failure) => Ended::Over(Err(failure)),
+        }
     }
 
     fn start_workers(
@@ -230,37 +235,6 @@ impl Supervisor {
 
 /// Memory for state that is had before it is needed, at most.
 const TOUCHED_BYTES: usize = 64 << 20;
-
-/// A wait for memory that lasts longer is told.
-const DROUGHT_NS: u64 = 1_000_000_000;
-
-/// Whether tasks have been waiting for memory for long.
-#[derive(Default)]
-struct Drought {
-    since_ns: Option<u64>,
-    is_told: bool,
-}
-
-impl Drought {
-    /// What is to be told of it.
-    fn look(&mut self, memory: &Pool, now_ns: u64) -> Option<String> {
-        if memory.shortage().waiting == 0 {
-            *self = Self::default();
-            return None;
-        }
-        let since_ns = *self.since_ns.get_or_insert(now_ns);
-        if self.is_told || now_ns - since_ns < DROUGHT_NS {
-            return None;
-        }
-        self.is_told = true;
-        let limit_bytes = memory.limit_bytes();
-        tracing::warn!(limit_bytes, "a task waits for memory");
-        Some(format!(
-            "a task has been waiting for memory for its state: all {limit_bytes} bytes are in use, some of them for a checkpoint \
-             that is being written or for a view that is held; raise `state_bytes_max`, or drop views sooner"
-        ))
-    }
-}
 
 fn join(workers: Vec<JoinHandle<()>>) {
     for worker in workers {

@@ -77,7 +77,7 @@ pub(crate) struct Task {
     /// The snapshot of the epoch in which it froze last, until its logs are complete.
     pub(super) pending: Option<(u64, TaskSnapshot)>,
     /// The last epoch in which it froze, if its outcome has not been acted on.
-    undecided: Option<u64>,
+    pub(super) undecided: Option<u64>,
     /// It has tried to read since it froze last.
     pub(super) has_moved: bool,
     taken: u64,
@@ -373,29 +373,6 @@ impl Task {
     /// Rule 9; the outbox is the caller's to look at.
     pub(super) fn may_finish(&self, shared: &Shared) -> bool {
         self.phase == Phase::Finishing && self.cut.may_finish(shared.closed_to())
-    }
-
-    pub(super) fn freeze(&mut self, epoch: u64, shared: &Shared) -> Result<TaskSnapshot, Failed> {
-        let mut snapshot = TaskSnapshot::default();
-        if !shared.checkpointing {
-            return Ok(snapshot);
-        }
-        // At most one epoch is under way, and none can become durable without this task: the word tells of just this one.
-        let settled = self.undecided.replace(epoch).map(|last| shared.durable_to() >= last);
-        let full = shared.is_full(epoch);
-        self.body.visit(&mut |stateful| {
-            if let Some(durable) = settled {
-                stateful.settle(durable);
-            }
-            if full {
-                stateful.forget()?;
-            }
-            let frozen = stateful.freeze(epoch)?;
-            snapshot.entries.extend(frozen.entries);
-            snapshot.parts.extend(frozen.part.map(|part| (stateful.name().into(), part)));
-            Ok(())
-        })?;
-        Ok(snapshot)
     }
 
     pub(super) fn report(&self, events: &Sender<Event>, event: Event) {

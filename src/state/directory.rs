@@ -5,11 +5,13 @@
 //! elements of one key's list or map all belong to the key group of that key. There buckets lie deeper than elsewhere, and
 //! the entry of the region names a *deeper* directory, for that region alone.
 
+mod depths;
+
 use super::StateError;
 use super::range::HashRange;
 use super::room::Region;
 use crate::page::PageId;
-use std::collections::HashMap;
+pub(super) use depths::Depths;
 
 /// Bits that a prefix may have at most: the other half of the hash finds the slot within a page.
 pub(super) const DEPTH_MAX: u32 = 32;
@@ -372,34 +374,6 @@ impl Directory {
 /// The number of the deeper directory that an entry names.
 fn number(entry: PageId) -> Option<usize> {
     (entry >= DEEPER && entry != HOLE).then(|| (entry - DEEPER) as usize)
-}
-
-/// How deep the buckets of a whole table may lie, given where all of them are.
-pub(super) struct Depths {
-    /// That of the directory, apart from deeper ones.
-    pub depth: u32,
-    /// Buckets that lie deeper, by their prefix of that length.
-    deeper: HashMap<u64, u64>,
-}
-
-impl Depths {
-    pub fn of(range: HashRange, regions: impl Iterator<Item = Region> + Clone) -> Self {
-        let buckets = regions.clone().count() as u64;
-        let deepest = regions.clone().map(|region| region.depth.min(DEPTH_MAX)).max().unwrap_or(1);
-        let depth = (1..=deepest).rev().find(|&depth| Directory::admits(range, depth, buckets)).unwrap_or(1);
-        let mut deeper = HashMap::new();
-        for region in regions.filter(|region| region.depth > depth) {
-            *deeper.entry(region.prefix >> (64 - depth)).or_default() += 1;
-        }
-        Self { depth, deeper }
-    }
-
-    /// Whether one of these buckets can be taken in without bringing a directory out of proportion.
-    pub fn admit(&self, region: Region) -> bool {
-        let Some(bits) = region.depth.checked_sub(self.depth).filter(|&bits| bits > 0) else { return true };
-        let count: u64 = self.deeper.get(&(region.prefix >> (64 - self.depth))).copied().unwrap_or(0);
-        region.depth <= DEPTH_MAX && 1 << bits <= ENTRIES_PER_BUCKET * (count + BUCKETS_FREE)
-    }
 }
 
 /// The task was chosen by the key of a record, and the key was another one when the record arrived.

@@ -15,7 +15,8 @@ use super::room::Scratch;
 use super::{Ahead, HashRange, Hasher, StateError};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
-use fixed::AHEAD;
+use fixed::RECORDS_AHEAD;
+use heap::STEP;
 
 /// Tables up to this size are in the cache anyway: fetching ahead would only cost.
 const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
@@ -31,6 +32,23 @@ pub struct Table<K, V> {
     /// The key and the value decoded last, for what they have allocated.
     kept_key: Option<K>,
     kept: Option<V>,
+}
+
+/// A batch of records on their way in.
+struct Batch {
+    fetch: Fetch,
+    /// So many have been taken.
+    taken: usize,
+}
+
+/// How the places of a batch's keys are fetched.
+#[derive(Clone, Copy)]
+enum Fetch {
+    Nothing,
+    /// Each while another one is worked on.
+    OneByOne,
+    /// So many at a time as go through several stages together.
+    InSteps,
 }
 
 impl<K: Record, V: Record> Table<K, V> {
@@ -132,26 +150,32 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    /// Has the places of the first records of a batch fetched. How many ahead it is to go on with.
-    #[inline]
-    fn begin_batch(&self, records: &impl Ahead) -> Option<usize> {
-        if !self.is_fixed() {
-            self.prefetch_heap((0..).map_while(|others| records.hash_ahead(others)));
-        } else if self.is_large() {
-            (0..AHEAD).map_while(|others| records.hash_ahead(others)).for_each(|hash| self.prefetch_fixed(hash));
-            return Some(AHEAD);
-        }
-        None
+    fn begin_batch(&self) -> Batch {
+        let fetch = match (self.is_fixed(), self.is_large()) {
+            (true, true) => Fetch::OneByOne,
+            (true, false) => Fetch::Nothing,
+            (false, _) => Fetch::InSteps,
+        };
+        Batch { fetch, taken: 0 }
     }
 
-    /// The next record of a batch, while a later one's place is being fetched.
+    /// The next record of a batch; the places of later ones are fetched meanwhile.
     #[inline(always)]
-    fn next_of_batch<I: Ahead>(&self, records: &mut I, ahead: Option<usize>) -> Option<I::Item> {
-        let record = records.next();
-        if let Some(hash) = ahead.and_then(|ahead| records.hash_ahead(ahead)) {
-            self.prefetch_fixed(hash);
+    fn next_of_batch<I: Ahead>(&self, records: &mut I, batch: &mut Batch) -> Option<I::Item> {
+        match batch.fetch {
+            Fetch::Nothing => {}
+            Fetch::OneByOne => {
+                let from = if batch.taken == 0 { 0 } else { RECORDS_AHEAD };
+                let hashes = (from..=RECORDS_AHEAD).map_while(|others| records.hash_ahead(others));
+                hashes.for_each(|hash| self.prefetch_fixed(hash));
+            }
+            Fetch::InSteps if batch.taken.is_multiple_of(STEP) => {
+                self.prefetch_heap((0..STEP).map_while(|others| records.hash_ahead(others)));
+            }
+            Fetch::InSteps => {}
         }
-        record
+        batch.taken += 1;
+        records.next()
     }
 
     /// Changes the value of a key with `f`; the value is first made by `init` if there is none.
@@ -264,8 +288,8 @@ impl<K: Record, V: Record> Table<K, V> {
             next(value, record);
             seen(value)
         };
-        let ahead = self.begin_batch(&records);
-        while let Some((hash, key, (record, along))) = self.next_of_batch(&mut records, ahead) {
+        let mut batch = self.begin_batch();
+        while let Some((hash, key, (record, along))) = self.next_of_batch(&mut records, &mut batch) {
             let result = self.upsert(hash, key, record, first, next)?;
             each(along, result)?;
         }

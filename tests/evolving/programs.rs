@@ -28,7 +28,7 @@ pub trait Version: 'static {
 
 /// How a version is told from the others: `{fields of an order} {fields of a sum} {what an order does to a sum}`.
 macro_rules! version {
-    ($name:ident $($operator:literal)?: { $($of:ident: $order:ty = |$index:ident| $made:expr),* } { $($in:ident: $sum:ty = $zero:expr),* } |$s:ident| $add:block) => {
+    ($name:ident $($operator:literal)?: { $($of:ident: $order:ty = |$index:pat_param| $made:expr),* } { $($in:ident: $sum:ty = $zero:expr),* } |$s:ident| $add:block) => {
         pub struct $name;
         const _: () = {
             #[derive(Record, Clone)]
@@ -69,7 +69,7 @@ version!(Second: { note: String = |index| format!("order {index}"), key: u64 = |
     sum.seen = sum.count;
     if sum.count.is_multiple_of(3) { sum.note.push_str("a third"); }
 });
-version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_index| None, symbol: Text<4> = |_index| Text::EMPTY }
+version!(Third: { key: u64 = |index| index % KEYS, note: Option<String> = |_| None, symbol: Text<4> = |_| Text::EMPTY }
     { note: Option<String> = None, count: u64 = 0, last: [u32; 2] = [0; 2], wide: Vec<u64> = vec![7; 20] } |sum| { sum.last[1] += 1; });
 version!(Fourth "counts": { key: u64 = |index| index % KEYS } { wide: Vec<u64> = vec![7; 20], count: u64 = 0 } |sum| { assert_eq!(sum.wide, [7; 20]); });
 

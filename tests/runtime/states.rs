@@ -94,11 +94,11 @@ impl Bench {
         flow.into_local(config.checkpoints(Checkpoints::on_demand().store(store)))
     }
 
-    /// A checkpoint when so many records have been read; then the job is gone.
-    fn until<S: Visit>(&self, tasks: u32, records: u64) -> Result<(), Error> {
+    /// A checkpoint when so many more records have been read; then the job is gone.
+    fn go_on<S: Visit>(&self, tasks: u32, records: u64) -> Result<(), Error> {
         let mut job = self.job::<S>(tasks)?;
         while job.progress().records < records {
-            job.step()?;
+            assert_ne!(job.step()?, Progress::Done);
         }
         let pending = job.checkpoint()?;
         while pending.try_wait()?.is_none() {
@@ -111,8 +111,8 @@ impl Bench {
 #[test]
 fn all_states_go_on_at_any_parallelism() {
     let bench = Bench::new();
-    for (tasks, records) in [(1, 100), (3, 150), (3, 200), (2, 250)] {
-        bench.until::<Visits>(tasks, records).unwrap();
+    for (tasks, records) in [(1, 100), (3, 50), (3, 50), (2, 50)] {
+        bench.go_on::<Visits>(tasks, records).unwrap();
     }
     bench.job::<Visits>(4).unwrap().run().unwrap();
     let mut out = bench.out.committed();
@@ -125,9 +125,9 @@ fn all_states_go_on_at_any_parallelism() {
 fn a_state_is_gone_at_its_time_by_the_clock_of_the_job() {
     let bench = Bench::new();
     bench.clock.store(7 * MS, Ordering::Relaxed);
-    bench.until::<Visits>(2, 100).unwrap();
+    bench.go_on::<Visits>(2, 100).unwrap();
     bench.clock.store(57 * MS - 1, Ordering::Relaxed);
-    bench.until::<Visits>(3, 200).unwrap();
+    bench.go_on::<Visits>(3, 100).unwrap();
     bench.clock.store(107 * MS, Ordering::Relaxed);
     bench.job::<Visits>(2).unwrap().run().unwrap();
     let mut out = bench.out.committed();
@@ -229,7 +229,7 @@ impl Visit for Other {
 #[test]
 fn a_new_state_begins_empty_and_one_that_is_lost_is_refused() {
     let bench = Bench::new();
-    bench.until::<Visits>(2, 100).unwrap();
+    bench.go_on::<Visits>(2, 100).unwrap();
     let refused = bench.job::<Fewer>(2).err().unwrap();
     assert!(
         matches!(&refused, Error::Restore(RestoreError::State { state, .. }) if state.starts_with("last")),

@@ -10,7 +10,7 @@ use crate::state::{StateError, Value};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// How many records ahead the places of keys are fetched: as many as the processor can wait for at a time.
-pub(super) const AHEAD: usize = 12;
+pub(super) const RECORDS_AHEAD: usize = 12;
 
 /// A slot's bytes.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -12,7 +12,7 @@ use crate::state::head::{next_of, u16_at};
 /// Above this many pages their headers are not in the cache either.
 const HEADERS_ABOVE: u32 = 4096;
 /// Keys that are fetched in step.
-const STEP: usize = 64;
+pub(super) const STEP: usize = 64;
 
 impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.

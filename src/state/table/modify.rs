@@ -139,8 +139,8 @@ impl<K: Record, V: Record> Table<K, V> {
         mut records: impl Ahead<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let ahead = self.begin_batch(&records);
-        while let Some((hash, bytes, record)) = self.next_of_batch(&mut records, ahead) {
+        let mut batch = self.begin_batch();
+        while let Some((hash, bytes, record)) = self.next_of_batch(&mut records, &mut batch) {
             let key = decode(&mut self.kept_key, &mut { bytes })?;
             self.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
             self.kept_key = Some(key);
