@@ -326,6 +326,10 @@ impl Directory {
 
     /// Takes in what becomes of a deeper directory when this one has become a bit deeper itself.
     fn halves(&mut self, deeper: Deeper) -> [PageId; 2] {
+        // All of its buckets have become one.
+        if let [bucket] = *deeper.buckets {
+            return [bucket; 2];
+        }
         let (low, high) = deeper.buckets.split_at(deeper.buckets.len() / 2);
         [low, high].map(|half| match *half {
             [bucket] => bucket,

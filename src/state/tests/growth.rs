@@ -101,3 +101,21 @@ fn a_split_that_finds_no_page_changes_nothing_and_may_come_later() {
         assert_eq!(table.get(hash, &key).unwrap(), (key < kept).then_some([key, !key]));
     }
 }
+
+/// A deeper directory whose buckets have all become one is one entry when the directory above becomes deeper.
+#[test]
+fn what_was_deeper_and_is_one_bucket_again_stays_where_it_is() {
+    let mut directory = Directory::new(range_of(0, 1), 1);
+    let quarter = |number: u64| number << 62;
+    for (number, bucket) in (0..4).zip([10, 11, 12, 13]) {
+        directory.point(quarter(number), 2, bucket);
+    }
+    directory.point(quarter(1), 2, 10);
+    directory.halve_in_time(Region { prefix: quarter(1), depth: 2 }, 3);
+    let looked_up = |directory: &Directory| [0, 1, 2, 3].map(|number| directory.bucket_of(quarter(number)));
+    assert_eq!(looked_up(&directory), [10, 10, 12, 13]);
+    for depth in 2..6 {
+        directory.grow(depth, 100);
+        assert_eq!(looked_up(&directory), [10, 10, 12, 13], "at {depth} bits");
+    }
+}
