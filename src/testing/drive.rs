@@ -125,7 +125,7 @@ impl World {
         let asks = !self.random.one_in(3);
         let asks_once_in = 2 + self.length.steps / 30;
         let mut asked: Option<Pending> = None;
-        let (mut looks, looks_once_in) = (Looks::default(), 1 + asks_once_in / 2);
+        let (mut looks, looks_once_in) = (Looks::default(), 10 + asks_once_in);
         for step in 0..steps {
             clock.fetch_add(self.random.below(3), Ordering::Relaxed);
             let stepped = job.step();

@@ -68,8 +68,13 @@ impl World {
         let initiators = if all { Initiators::All } else { Initiators::Sources };
         let unaligned_after = Duration::from_nanos(random.below(60));
         checkpoints = checkpoints.protocol(protocol).initiators(initiators).unaligned_after(unaligned_after);
-        // Where each task sends markers of its own, they need their time: epochs that are given up faster fill the rings.
-        let slower = if (protocol, all) == (Protocol::ChandyLamport, true) { 100 } else { 1 };
+        // Where each task sends markers of its own, they need their time: epochs that are given up faster fill the rings. Where all
+        // pause, nothing moves until the last has: if views are wanted again and again, nothing would ever.
+        let slower = match (protocol, all) {
+            (Protocol::ChandyLamport, true) => 100,
+            (Protocol::StopTheWorld, _) => 20,
+            _ => 1,
+        };
         let timeout = if random.one_in(3) { random.between(20, 400) * slower } else { u64::MAX };
         checkpoints.timeout(Duration::from_nanos(timeout)).store(store)
     }
