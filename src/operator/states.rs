@@ -78,7 +78,7 @@ use crate::state::{Hasher, Window};
 /// let sessions = Collect::new();
 /// let flow = Dataflow::new("sessions");
 /// let by_user = flow.source("clicks", Items::new(clicks)).key_by(|(user, _)| *user);
-/// by_user.process("sessions", Sessions).sink("sessions", sessions.clone());
+/// by_user.process("sessions", Sessions).sink("out", sessions.clone());
 /// flow.start(Config::new().unpinned_workers(1))?.wait()?;
 ///
 /// let session = |pages: &[(&str, u64)]| (7, pages.iter().map(|(page, times)| (page.to_string(), *times)).collect::<Vec<_>>());

@@ -86,13 +86,18 @@ impl Leaves {
     /// The pages, by ascending id.
     pub fn iter(&self) -> impl Iterator<Item = (PageId, TaggedSlot)> + '_ {
         let nodes = self.firsts.iter().zip(self.slots.chunks(self.fanout.max(1) as usize));
-        nodes.flat_map(|(first, slots)| (*first..).zip(slots.iter().copied())).filter(|(_, slot)| slot.is_some())
+        nodes
+            .flat_map(|(first, slots)| (*first..=PageId::MAX).zip(slots.iter().copied()))
+            .filter(|(_, slot)| slot.is_some())
     }
 
     /// The same, without a step between two of them.
     pub fn each(&self, mut visit: impl FnMut(PageId, TaggedSlot)) {
         for (first, slots) in self.firsts.iter().zip(self.slots.chunks(self.fanout.max(1) as usize)) {
-            (*first..).zip(slots).filter(|(_, slot)| slot.is_some()).for_each(|(id, slot)| visit(id, *slot));
+            (*first..=PageId::MAX)
+                .zip(slots)
+                .filter(|(_, slot)| slot.is_some())
+                .for_each(|(id, slot)| visit(id, *slot));
         }
     }
 

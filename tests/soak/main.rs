@@ -168,11 +168,14 @@ impl Campaign {
             2 | 3 => note(job.abort(deadline), met),
             4 | 5 => note(job.stop(deadline), met),
             6 | 7 => {
-                let folder = self.folder.path().join(format!("S{}", met.starts));
-                let stopped = job.stop_with_savepoint(&folder, deadline);
+                let file = self.folder.path().join(format!("P{}", met.starts));
+                let stopped = job.stop_with_savepoint(&file, deadline);
                 if stopped.as_ref().is_ok_and(|stopped| matches!(stopped.savepoint, Some(Ok(_)))) {
                     met.savepoints += 1;
-                    self.state = folder;
+                    // A savepoint is a store's file: in a folder of its own it is a store.
+                    self.state = self.folder.path().join(format!("S{}", met.starts));
+                    std::fs::create_dir(&self.state).unwrap();
+                    std::fs::rename(&file, self.state.join(snapring::snapshot::STORE_FILE)).unwrap();
                 }
                 note(stopped, met)
             }

@@ -67,9 +67,10 @@ fn a_running_job_can_be_inspected() {
 fn what_is_no_store_is_named() {
     let room = Room::new();
     let file = room.file("file", "text");
-    for path in [room.at("nothing"), file, room.dir.path().to_str().unwrap().to_owned()] {
+    for path in [room.at("nothing"), file.clone(), room.dir.path().to_str().unwrap().to_owned()] {
         for command in ["ls", "verify", "channels"] {
-            run(["inspect", command, &path]).exits(5, &[&path, "no store here"]);
+            let what = if path == file { "not a snapring store" } else { "no store here" };
+            run(["inspect", command, &path]).exits(5, &[&path, what]);
         }
     }
 }
