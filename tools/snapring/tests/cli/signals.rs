@@ -146,8 +146,8 @@ fn a_last_checkpoint_that_finds_no_room_is_an_error_that_says_so() {
     let room = Room::new();
     let state = room.at("S");
     let binary = env!("CARGO_BIN_EXE_snapring");
-    let command = "run keyed-count --events 1000000000 --keys 2000000 --checkpoint-interval 20ms --json";
-    let script = format!("ulimit -f 12288; exec {binary} {command} --state {state}");
+    let command = "run keyed-count --events 1000000000 --keys 30000000 --checkpoint-interval 20ms --json";
+    let script = format!("ulimit -f 262144; exec {binary} {command} --state {state}");
     let mut shell = std::process::Command::new("sh");
     let child = shell.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(|| room.has_checkpoint());
