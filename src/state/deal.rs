@@ -160,10 +160,14 @@ impl Buckets {
         let mut regions = admitted.iter().map(|(.., region)| *region);
         parts[*at].show(&ids, &mut |id, page| {
             let region = regions.next().expect("there is one for each page");
+            let head = Head::load(page);
+            if head.count == 0 && head.next.is_none() {
+                // A hole: it becomes as few buckets as there can be.
+                return Ok(());
+            }
             if !self.new_bucket(region)? {
                 return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
             }
-            let head = Head::load(page);
             if head.next.is_some() || head.long_entries > 0 || page.len() != self.pages.page_bytes() {
                 by_entry.push((*at, id));
                 return Ok(());

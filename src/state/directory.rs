@@ -22,6 +22,8 @@ const ENTRIES_PER_BUCKET: u64 = 16;
 const ENTRIES_PER_BUCKET_TOO_MANY: u64 = 32;
 /// So many entries are looked at for each merge, on average.
 const LOOKED_AT: usize = 64;
+/// A directory of at most so many is looked at each time: a merge moves more.
+const ALWAYS_LOOKED_AT: usize = 4096;
 /// So many entries are got ready for one bit more whenever a bucket changes: far more than one, so that it is done in time.
 const GOT_READY: usize = 64;
 /// By so many bits a bucket may lie deeper than a directory in proportion, whatever else there is: see [`Depths::admit`].
@@ -69,11 +71,9 @@ impl Deeper {
     /// Two buckets have become one: it is halved, if both entries of each pair agree, as often as that goes. All of it is looked
     /// at only every so many merges, so that a merge costs the same whatever its size.
     fn halve_in_time(&mut self) {
-        self.merges += 1;
-        if self.merges * LOOKED_AT < self.buckets.len() {
+        if !is_time(&mut self.merges, self.buckets.len()) {
             return;
         }
-        self.merges = 0;
         while self.buckets.len() > 1 && self.buckets.chunks(2).all(|pair| pair[0] == pair[1]) {
             self.buckets = self.buckets.iter().step_by(2).copied().collect();
             self.shift += 1;
@@ -184,7 +184,8 @@ impl Directory {
     /// Whether two buckets may become one, so that so many are left: a restore must be able to take in all of them, wherever
     /// they are.
     pub fn may_merge(&self, left: u64) -> bool {
-        let deepest = self.deeper.iter().map(|deeper| 64 - deeper.shift.min(64)).fold(self.depth(), u32::max);
+        let in_use = self.deeper.iter().filter(|deeper| !deeper.buckets.is_empty());
+        let deepest = in_use.map(|deeper| 64 - deeper.shift).fold(self.depth(), u32::max);
         Self::admits(self.range, deepest.saturating_sub(DEEPER_BITS), left)
     }
 
@@ -197,10 +198,8 @@ impl Directory {
                 self.deeper[number].halve_in_time();
             }
         }
-        self.merges += 1;
         let is_too_large = self.buckets.len() as u64 > ENTRIES_PER_BUCKET_TOO_MANY * (left + BUCKETS_FREE);
-        if is_too_large && self.merges * LOOKED_AT >= self.buckets.len() {
-            self.merges = 0;
+        if is_time(&mut self.merges, self.buckets.len()) && is_too_large {
             self.halve();
         }
     }
@@ -373,6 +372,16 @@ impl Directory {
             self.holes_in(region.start | 1 << (63 - depth), depth + 1, holes);
         }
     }
+}
+
+/// One more merge: whether so many entries are to be looked at for whether they can be half as many.
+fn is_time(merges: &mut usize, entries: usize) -> bool {
+    *merges += 1;
+    let is_time = entries <= ALWAYS_LOOKED_AT || *merges * LOOKED_AT >= entries;
+    if is_time {
+        *merges = 0;
+    }
+    is_time
 }
 
 /// The number of the deeper directory that an entry names.

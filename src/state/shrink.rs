@@ -69,7 +69,9 @@ impl Buckets {
         }
         if !self.directory.may_merge(self.buckets - 1) {
             self.directory.halve_in_time(region, self.buckets);
-            return Ok(false);
+            if !self.directory.may_merge(self.buckets - 1) {
+                return Ok(false);
+            }
         }
         // The fewer move.
         let is_smaller = head.count < other_head.count;

@@ -119,3 +119,15 @@ fn what_was_deeper_and_is_one_bucket_again_stays_where_it_is() {
         assert_eq!(looked_up(&directory), [10, 10, 12, 13], "at {depth} bits");
     }
 }
+
+/// A deeper directory that has gone says nothing about how deep buckets lie.
+#[test]
+fn what_was_deeper_and_has_gone_keeps_no_buckets_from_merging() {
+    let mut directory = Directory::new(range_of(0, 1), 1);
+    directory.point(0, 1, 10);
+    directory.point(1 << 63, 2, 11);
+    directory.point(3 << 62, 2, 12);
+    assert!(directory.may_merge(2));
+    directory.point(1 << 63, 1, 11);
+    assert!(directory.may_merge(1));
+}

@@ -368,12 +368,12 @@ fn run<K: Make, V: Make>(page_bytes: usize, mask: u64, tasks: u32, ops: Vec<Op>)
     world.check_all()?;
     world.freeze();
     world.run(Op::Durable)?;
-    world.restore(3);
+    world.restore(world.tables.len() as u32 % 5 + 1);
     world.check_all()?;
     (0..400).try_for_each(|number| world.remove(number))?;
     for table in &world.tables {
-        // Regions of which no key has gone are as the restore has left them.
-        prop_assert!(table.is_empty() && table.buckets.pages.live() <= 24, "{} pages", table.buckets.pages.live());
+        // What was empty already, for its buddy had not been read, has become as few as there can be by the restore.
+        prop_assert!(table.is_empty() && table.buckets.pages.live() <= 16, "{} pages", table.buckets.pages.live());
     }
     let pool = world.pool.clone();
     drop(world);
