@@ -307,7 +307,15 @@ impl Geometry {
         (Self::FIRST_BLOCK..self.end_block()).contains(&block)
     }
     pub fn holds_page(self, block: u32) -> bool {
-        self.holds_node(block) && (block - Self::FIRST_BLOCK).is_multiple_of(self.blocks_per_page())
+        self.pages_held()(block)
+    }
+    /// The same for many blocks: what is to be worked out is so once.
+    pub fn pages_held(self) -> impl Fn(u32) -> bool {
+        let (blocks, within) = (self.end_block() - Self::FIRST_BLOCK, self.blocks_per_page() - 1);
+        move |block| {
+            let at = block.wrapping_sub(Self::FIRST_BLOCK);
+            at < blocks && at & within == 0
+        }
     }
 }
 

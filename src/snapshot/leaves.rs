@@ -62,11 +62,11 @@ impl Leaves {
     }
 
     fn check(&mut self, geometry: Geometry, map: &MapRef, nodes: &[(u64, Slot)], seen: &mut Seen) -> Result<(), Fault> {
-        let count = u64::from(map.count.get());
+        let (count, holds_page) = (u64::from(map.count.get()), geometry.pages_held());
         for ((first, _), slots) in nodes.iter().zip(self.slots.chunks(self.fanout as usize)) {
             for (id, slot) in (*first..).zip(slots).filter(|(_, slot)| slot.is_some()) {
                 let block = slot.block();
-                if id >= count || !geometry.holds_page(block) || !seen.insert(block) {
+                if id >= count || !holds_page(block) || !seen.insert(block) {
                     return Err(Fault::Corrupt(format!("page {id}: block {block} is out of place")));
                 }
                 self.pages += 1;

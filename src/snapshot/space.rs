@@ -52,7 +52,7 @@ pub(super) struct Space {
     free_nodes: u32,
     /// The epoch that takes blocks now.
     epoch: u64,
-    /// By frame: the epoch that took it for a page; 0 if that is not known.
+    /// By frame: the epoch that took it for a page; 0, or nothing, if that is not known.
     pages_born: Vec<u64>,
     /// The same of nodes, where it is known.
     nodes_born: HashMap<u32, u64>,
@@ -83,7 +83,6 @@ impl Space {
         let mut space = Self::new(Geometry { segments: 0, ..geometry });
         space.geometry = geometry;
         space.taken.resize((geometry.frames() as usize).div_ceil(64), !0);
-        space.pages_born.resize(geometry.frames() as usize, 0);
         space
     }
 
@@ -112,7 +111,7 @@ impl Space {
         let frame = self.frame_of(block);
         match self.split.contains_key(&frame) {
             true => self.nodes_born.get(&block).copied().unwrap_or(0),
-            false => self.pages_born[frame as usize],
+            false => self.pages_born.get(frame as usize).copied().unwrap_or(0),
         }
     }
 

@@ -105,7 +105,7 @@ impl Directory {
             if !depths.admit(region) {
                 return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
             }
-            if !this.point(prefix, depth, id) {
+            if !this.put(prefix, depth, id) {
                 return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
             }
         }
@@ -225,9 +225,21 @@ impl Directory {
 
     /// Points all hashes of a prefix to a bucket. Says whether there were only holes before.
     pub fn point(&mut self, prefix: u64, depth: u32, bucket: PageId) -> bool {
+        let was_free = self.put(prefix, depth, bucket);
+        if depth <= self.depth() {
+            let (from, to) = self.entries(prefix, depth);
+            let ready = self.next.len();
+            self.next[ready.min(2 * from)..ready.min(2 * to + 2)].fill(bucket);
+            self.get_ready(GOT_READY);
+        }
+        was_free
+    }
+
+    /// The same, with nothing got ready.
+    fn put(&mut self, prefix: u64, depth: u32, bucket: PageId) -> bool {
         let (from, to) = self.entries(prefix, depth);
         if depth > self.depth() {
-            return self.point_below(from, prefix, depth, bucket);
+            return self.put_below(from, prefix, depth, bucket);
         }
         let was_free = self.buckets[from..=to].iter().all(|&entry| entry == HOLE);
         for at in from..=to {
@@ -235,9 +247,6 @@ impl Directory {
                 self.deeper[number] = Deeper::default();
             }
         }
-        let ready = self.next.len();
-        self.next[ready.min(2 * from)..ready.min(2 * to + 2)].fill(bucket);
-        self.get_ready(GOT_READY);
         was_free
     }
 
@@ -260,7 +269,7 @@ impl Directory {
     }
 
     /// The same where a prefix is longer than those of this directory.
-    fn point_below(&mut self, at: usize, prefix: u64, depth: u32, bucket: PageId) -> bool {
+    fn put_below(&mut self, at: usize, prefix: u64, depth: u32, bucket: PageId) -> bool {
         self.next = Vec::new();
         let entry = self.buckets[at];
         let number = number(entry).unwrap_or_else(|| {

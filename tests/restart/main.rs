@@ -216,7 +216,7 @@ fn restarts_need_checkpoints() {
 #[test]
 fn a_folder_of_files_is_claimed_again() {
     let (state, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let trip = Trip::new(At::Map, 700, 3, false);
+    let trip = Trip::new(At::Map, 600, 3, false);
     let passing = trip.clone();
     let flow = Dataflow::new("files");
     flow.source("orders", orders(2000))
