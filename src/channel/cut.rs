@@ -96,7 +96,7 @@ fn nearest(rest: u64, near: u64) -> u64 {
     down.unwrap_or(near + up)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 #[cfg(not(snapring_loom))]
 mod tests {
     use super::*;

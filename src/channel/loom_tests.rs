@@ -1,6 +1,6 @@
 //! The ring under loom: every order of memory accesses that the language allows, for two threads and a few slots.
 //!
-//! `RUSTFLAGS="--cfg snapring_loom" CARGO_TARGET_DIR=target-loom cargo test --release -p snapring --lib channel::loom`
+//! `RUSTFLAGS="--cfg snapring_loom" CARGO_TARGET_DIR=target/loom cargo test --package snapring --lib channel::`
 
 use super::ring::ring_from;
 use super::*;

@@ -70,7 +70,7 @@ impl FromStr for Protocol {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

@@ -40,5 +40,5 @@ pub use stdout::{Stdout, StdoutWriter};
 
 use format::Rows;
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;

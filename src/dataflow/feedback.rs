@@ -99,7 +99,7 @@ impl<T: Record> Feedback<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::super::Dataflow;
     use super::super::start::Recipe;

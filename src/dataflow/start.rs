@@ -300,7 +300,7 @@ pub(super) fn recover_sinks(sinks: &mut [SinkState], snapshot: Option<&Restored>
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
     use crate::connector::{Generate, Memory};

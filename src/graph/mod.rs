@@ -164,5 +164,5 @@ impl Graph {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;

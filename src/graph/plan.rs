@@ -96,7 +96,7 @@ fn check_names(graph: &Graph, settings: &Settings) -> Result<(), BuildError> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::super::{Chain, Edge, Graph, Route};
     use super::*;

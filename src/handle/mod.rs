@@ -51,7 +51,7 @@ mod input;
 mod output;
 mod outside;
 mod port;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 
 pub use input::{Input, PushError};

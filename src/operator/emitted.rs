@@ -54,7 +54,7 @@ impl Emitted {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

@@ -168,7 +168,7 @@ impl<B: Branches, D: Send> Link for Fan<B, D> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::super::pipe::Pipe;
     use super::*;

@@ -199,7 +199,7 @@ fn part<'a>(open: &Open, entry: &'a RestoredEntry, is_now: bool) -> Result<Optio
     Ok(Some(Part { root: &entry.root, pages }))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

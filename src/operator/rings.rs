@@ -206,7 +206,7 @@ impl<T: Record, R: SendTo<T>> Outgoing for Rings<T, R> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

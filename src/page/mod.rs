@@ -24,7 +24,7 @@ mod list;
 mod pages;
 mod pool;
 mod source;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 
 pub use crate::error::{PageError, PoolExhausted};

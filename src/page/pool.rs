@@ -11,7 +11,7 @@
 
 mod chunk;
 mod shortage;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 mod toucher;
 

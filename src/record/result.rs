@@ -62,7 +62,7 @@ impl<T: Record, E: Record> Record for Result<T, E> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::super::{from_bytes, to_bytes};
     use super::*;

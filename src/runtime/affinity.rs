@@ -42,7 +42,7 @@ pub(crate) fn keep_off(workers: &[Option<CoreId>]) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

@@ -203,7 +203,7 @@ impl Checkpoints {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

@@ -374,6 +374,6 @@ impl Coordination {
 }
 
 mod begin;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 mod write;

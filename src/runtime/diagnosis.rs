@@ -164,7 +164,7 @@ impl fmt::Display for Diagnosis {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::super::metrics::{MemoryMetrics, Samples, TaskMetrics};
     use super::*;

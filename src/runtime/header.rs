@@ -145,7 +145,7 @@ impl CheckpointInfo {
 /// Any number does, as long as it stays the same: it is kept in the snapshot.
 const HASH_SEED: u64 = 0x5eed_0f5a_a9f1_4e67;
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
 

@@ -126,7 +126,7 @@ impl Seen {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::super::gauges::{Pulse, TaskDial};
     use super::*;

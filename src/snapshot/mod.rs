@@ -73,7 +73,7 @@ mod space;
 mod store;
 mod stored;
 mod sums;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 mod tree;
 mod writing;

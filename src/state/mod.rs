@@ -47,7 +47,7 @@ mod scan;
 mod shrink;
 mod stale;
 mod table;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 mod value;
 mod window;

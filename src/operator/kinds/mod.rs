@@ -21,7 +21,7 @@ mod collection;
 mod elements;
 mod list;
 mod map;
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
 mod timer;
 mod value;

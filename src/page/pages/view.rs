@@ -102,5 +102,5 @@ impl Cut {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(snapring_loom)))]
 mod tests;
