@@ -15,7 +15,8 @@ use std::sync::Arc;
 impl Buckets {
     /// Takes a part as it is, without reading its pages.
     pub fn adopt_absent(&mut self, pool: &Pool, root: &Root, source: &Arc<dyn PageSource>) -> Result<(), StateError> {
-        self.adopt_directory(&buckets_of(source, &self.range)?)?;
+        check_tags(source, &self.range)?;
+        self.adopt_directory(&|visit| each_bucket(source, visit))?;
         self.len = root.len;
         self.pages = Pages::restore_absent(pool, checked(source, self.layout));
         Ok(())
@@ -24,26 +25,45 @@ impl Buckets {
 
 /// The buckets of a part, by the tags of its pages.
 pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<Vec<(PageId, Region)>, StateError> {
-    let (mut buckets, mut wrong) = (Vec::new(), None);
+    check_tags(source, range)?;
+    let mut buckets = Vec::new();
+    each_bucket(source, &mut |id, region| buckets.push((id, region)));
+    Ok(buckets)
+}
+
+/// Whether the tags of a part's pages can be.
+fn check_tags(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<(), StateError> {
+    let mut wrong = None;
     source.each(&mut |id, tag| {
         let head = Head::of_tag(tag);
-        let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
         let is_sane = id < IDS_MAX
             && head.tag() == tag
             && match head.kind {
-                BUCKET | CHAINED => region.is_within(range),
+                BUCKET | CHAINED => region_of(&head).is_within(range),
                 kind => kind == LONG,
             };
         if !is_sane {
             wrong.get_or_insert((id, tag));
-        } else if head.kind == BUCKET {
-            buckets.push((id, region));
         }
     });
     match wrong {
         Some((id, tag)) => Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id)))),
-        None => Ok(buckets),
+        None => Ok(()),
     }
+}
+
+/// The buckets of a part, by the tags of its pages, which have been checked.
+fn each_bucket(source: &Arc<dyn PageSource>, visit: &mut dyn FnMut(PageId, Region)) {
+    source.each(&mut |id, tag| {
+        let head = Head::of_tag(tag);
+        if head.kind == BUCKET {
+            visit(id, region_of(&head));
+        }
+    });
+}
+
+fn region_of(head: &Head) -> Region {
+    Region { prefix: head.prefix, depth: u32::from(head.depth) }
 }
 
 /// The same pages, each checked when it comes.

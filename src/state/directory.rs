@@ -13,6 +13,9 @@ use super::room::Region;
 use crate::page::PageId;
 pub(super) use depths::Depths;
 
+/// Goes through buckets one by one, as [`depths::EachRegion`] does.
+pub(super) type EachBucket<'a> = dyn Fn(&mut dyn FnMut(PageId, Region)) + 'a;
+
 /// Bits that a prefix may have at most: the other half of the hash finds the slot within a page.
 pub(super) const DEPTH_MAX: u32 = 32;
 /// How many entries per bucket the directory may have: so that keys which agree in a long prefix (by chance or by malice)
@@ -95,26 +98,25 @@ impl Directory {
         Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new(), merges: 0, next: Vec::new() }
     }
 
-    /// Of these buckets and no others.
-    pub fn of(range: HashRange, buckets: &[(PageId, Region)]) -> Result<Self, StateError> {
-        let mut this = Self::new(range, 1);
-        let depths = Depths::of(range, buckets.iter().map(|&(_, region)| region));
-        this.grow(depths.depth, buckets.len() as u64);
-        for &(id, region) in buckets {
+    /// Of these buckets and no others; and how many they are.
+    pub fn of(range: HashRange, buckets: &EachBucket<'_>) -> Result<(Self, u64), StateError> {
+        let depths = Depths::of(range, &|visit| buckets(&mut |_, region| visit(region)));
+        let (mut this, mut count, mut wrong) = (Self::new(range, depths.depth), 0, None);
+        buckets(&mut |id, region| {
             let Region { prefix, depth } = region;
+            count += 1;
             if !depths.admit(region) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix of {depth} bits")));
+                wrong.get_or_insert_with(|| format!("page {id} has a prefix of {depth} bits"));
+            } else if !this.put(prefix, depth, id) {
+                wrong.get_or_insert_with(|| format!("page {id} has a prefix that another page has too"));
             }
-            if !this.put(prefix, depth, id) {
-                return Err(StateError::corrupt(format!("page {id} has a prefix that another page has too")));
-            }
+        });
+        if wrong.is_none() {
+            let holes = this.holes();
+            let say = |(prefix, depth): &(u64, u32)| format!("no page has the prefix {prefix:#x} of {depth} bits");
+            wrong = holes.first().map(say);
         }
-        match this.holes().first() {
-            Some((prefix, depth)) => {
-                Err(StateError::corrupt(format!("no page has the prefix {prefix:#x} of {depth} bits")))
-            }
-            None => Ok(this),
-        }
+        wrong.map_or(Ok((this, count)), |what| Err(StateError::corrupt(what)))
     }
 
     /// Whether prefixes of `depth` bits throughout are in proportion to the number of buckets.

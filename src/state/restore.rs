@@ -4,7 +4,7 @@
 use super::buckets::{Buckets, Layout};
 use super::chain::Source;
 use super::deal::Lying;
-use super::directory::Directory;
+use super::directory::{Directory, EachBucket};
 use super::entry::Entry;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG};
 use super::room::Region;
@@ -100,17 +100,15 @@ impl Buckets {
 
     /// Takes a part as it is.
     fn adopt(&mut self, pool: &Pool, part: &Checked<'_>) -> Result<(), StateError> {
-        let buckets: Vec<_> = part.buckets.iter().map(|&id| (id, part.region(id))).collect();
-        self.adopt_directory(&buckets)?;
+        self.adopt_directory(&|visit| part.buckets.iter().for_each(|&id| visit(id, part.region(id))))?;
         self.pages = Pages::restore(pool, part.pages.iter().map(|(&id, &bytes)| (id, bytes)))?;
         self.len = part.root.len;
         Ok(())
     }
 
     /// Makes the directory of these buckets and no others.
-    pub fn adopt_directory(&mut self, buckets: &[(PageId, Region)]) -> Result<(), StateError> {
-        self.buckets = buckets.len() as u64;
-        self.directory = Directory::of(self.range, buckets)?;
+    pub fn adopt_directory(&mut self, buckets: &EachBucket<'_>) -> Result<(), StateError> {
+        (self.directory, self.buckets) = Directory::of(self.range, buckets)?;
         Ok(())
     }
 }

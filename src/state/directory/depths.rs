@@ -6,6 +6,9 @@ use crate::state::range::HashRange;
 use crate::state::room::Region;
 use std::collections::HashMap;
 
+/// Goes through regions one by one, as often as it is asked to: there may be very many, and no list is made of them.
+pub(in crate::state) type EachRegion<'a> = dyn Fn(&mut dyn FnMut(Region)) + 'a;
+
 /// How deep the buckets of a whole table may lie, given where all of them are.
 pub(in crate::state) struct Depths {
     /// That of the directory, apart from deeper ones.
@@ -15,13 +18,21 @@ pub(in crate::state) struct Depths {
 }
 
 impl Depths {
-    pub fn of(range: HashRange, regions: impl Iterator<Item = Region> + Clone) -> Self {
-        let buckets = regions.clone().count() as u64;
-        let deepest = regions.clone().map(|region| region.depth.min(DEPTH_MAX)).max().unwrap_or(1);
-        let depth = (1..=deepest).rev().find(|&depth| Directory::admits(range, depth, buckets)).unwrap_or(1);
+    pub fn of(range: HashRange, regions: &EachRegion<'_>) -> Self {
+        let (mut buckets, mut deepest) = (0, 1);
+        regions(&mut |region| {
+            buckets += 1;
+            deepest = deepest.max(region.depth);
+        });
+        let admits = |depth: &u32| Directory::admits(range, *depth, buckets);
+        let depth = (1..=deepest.min(DEPTH_MAX)).rev().find(admits).unwrap_or(1);
         let mut deeper = HashMap::new();
-        for region in regions.filter(|region| region.depth > depth) {
-            *deeper.entry(region.prefix >> (64 - depth)).or_default() += 1;
+        if deepest > depth {
+            regions(&mut |region| {
+                if region.depth > depth {
+                    *deeper.entry(region.prefix >> (64 - depth)).or_default() += 1;
+                }
+            });
         }
         Self { depth, deeper }
     }
