@@ -217,8 +217,8 @@ fn ours(with_checkpoints: bool, keys: u64, folder: &Path, lasts: Duration, every
             let table = &mut *table.borrow_mut();
             for chunk in (index..index + BATCH).step_by(WINDOW) {
                 for key in (chunk..chunk + WINDOW as u64).map(|index| key(index, keys)) {
-                    let hash = window.key(&hasher, &key);
-                    window.push(hash, ((), ()));
+                    window.key(&hasher, &key);
+                    window.push(((), ()));
                 }
                 let each = |(), ()| Ok::<_, StateError>(());
                 let next = |value: &mut Value, ()| value[0] += 1;

@@ -52,7 +52,7 @@ impl<K: Clone + Eq + Hash> Side<K> for Map<K> {
 }
 
 /// A table and what goes through its windows.
-struct Ours<K> {
+struct Ours<K: Record> {
     table: Table<K, u64>,
     hasher: Hasher,
     window: Window<K, ((), ())>,
@@ -67,8 +67,8 @@ impl<K: Record + Clone> Ours<K> {
 
     fn fill(&mut self, keys: &[K]) {
         for key in keys {
-            let hash = self.window.key(&self.hasher, key);
-            self.window.push(hash, ((), ()));
+            self.window.key(&self.hasher, key);
+            self.window.push(((), ()));
         }
     }
 }

@@ -102,12 +102,12 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
         let (key, at_end) = (&self.key, self.at_end);
         let enter = |window: &mut Window<_, _>, hasher: &Hasher, record: T| {
             if at_end {
-                let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
-                window.push(hash, (record, None));
+                key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+                window.push((record, None));
             } else {
                 let key = key.call(|key| key.owned(&record));
-                let hash = window.key(hasher, &key);
-                window.push(hash, (record, Some(key)));
+                window.key(hasher, &key);
+                window.push((record, Some(key)));
             }
         };
         while records.len() > 0 {

@@ -135,8 +135,8 @@ impl<I: ExactSizeIterator> Iterator for Taken<I> {
 
 impl<I: ExactSizeIterator + Ahead> Ahead for Taken<I> {
     #[inline]
-    fn hash_ahead(&self, records: usize) -> Option<u64> {
-        self.0.hash_ahead(records)
+    fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.0.hashes()
     }
 }
 

@@ -194,8 +194,8 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
         mut each: impl FnMut(&K, T, &mut Value<V>) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
         let enter = |window: &mut Window<K, T>, hasher: &Hasher, record| {
-            let hash = key.call(|key| key.with(&record, |key| window.key(hasher, key)));
-            window.push(hash, record);
+            key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+            window.push(record);
         };
         while records.len() > 0 {
             let taken = self.state.fill(window, records, enter);

@@ -13,7 +13,6 @@ use super::list::IdList;
 use super::pool::Outstanding;
 use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
 use std::cell::{Cell, OnceCell};
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Older than every epoch.
@@ -245,21 +244,28 @@ impl Pages {
     /// There is no such page.
     #[inline]
     pub fn write(&mut self, id: PageId) -> Result<&mut [u8], PageError> {
-        let entry = &self.entries[id as usize];
-        let bytes = match entry.buffer.get() {
-            Some(buffer) if entry.epoch == self.now => buffer.start(),
-            _ => self.first_write(id)?,
-        };
+        if self.entries[id as usize].epoch != self.now {
+            self.first_write(id)?;
+        }
+        Ok(self.written(id).unwrap_or_else(|| not_allocated(id)))
+    }
+
+    /// The same for a page that has been written to in this epoch. None for all others, even if there is no such page.
+    #[inline(always)]
+    pub fn written(&mut self, id: PageId) -> Option<&mut [u8]> {
+        let entry = self.entries.get(id as usize).filter(|entry| entry.epoch == self.now)?;
+        // SAFETY: who sets an entry's epoch to now has put a buffer in; who takes that out sets the epoch to `NEVER`.
+        let buffer = unsafe { entry.buffer.get().unwrap_unchecked() };
         // SAFETY: as in `read`; and as the page's epoch is now, all handles but ours and the one in the dirty list (which
         // nobody can reach before the next freeze, through `&mut self`) are gone, or were never of this buffer. The address
         // stands for ours: it stays in its entry as long as `self` is borrowed.
-        Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_ptr(), self.page_bytes) })
+        Some(unsafe { std::slice::from_raw_parts_mut(buffer.start().as_ptr(), self.page_bytes) })
     }
 
-    /// Makes a page writable in place and dirty, and says where it is.
+    /// Makes a page writable in place and dirty.
     #[cold]
     #[inline(never)]
-    fn first_write(&mut self, id: PageId) -> Result<NonNull<u8>, PageError> {
+    fn first_write(&mut self, id: PageId) -> Result<(), PageError> {
         self.read(id)?;
         if self.cut.is_some() {
             self.save_for_view(id);
@@ -286,7 +292,7 @@ impl Pages {
             entry.place = self.dirty.push(id);
         }
         entry.epoch = self.now;
-        Ok(buffer.start())
+        Ok(())
     }
 
     /// Asks the processor to fetch what lies around a byte of a page, for a write that is to come.

@@ -46,6 +46,20 @@ fn stored(count: u32) -> Arc<Stored> {
 }
 
 #[test]
+fn a_page_is_written_only_in_its_epoch() {
+    let mut pages = Pages::new(&Pool::new(PAGE_BYTES, 1 << 20));
+    let id = pages.allocate().unwrap();
+    assert!(pages.written(id + 1).is_none());
+    pages.written(id).unwrap()[0] = 1;
+    let frozen = pages.freeze();
+    assert!(pages.written(id).is_none());
+    pages.write(id).unwrap()[0] = 2;
+    assert_eq!((pages.written(id).unwrap()[0], frozen.changed[0].1[0]), (2, 1));
+    pages.free(id);
+    assert!(pages.written(id).is_none());
+}
+
+#[test]
 fn an_absent_page_comes_at_its_first_touch_and_only_once() {
     let pool = Pool::new(PAGE_BYTES, 1 << 20);
     let stored = stored(10);

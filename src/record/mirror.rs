@@ -8,8 +8,8 @@ use super::{DecodeError, Input, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// What can be laid over bytes at any address. Implemented by whatever zerocopy knows to be so.
-pub trait Mirror: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
-impl<M: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> Mirror for M {}
+pub trait Mirror: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Send + 'static {}
+impl<M: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + Send + 'static> Mirror for M {}
 
 /// Two mirrors, one after the other. Structs and tuples are trees of these.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -141,6 +141,7 @@ impl Directory {
         if entry < DEEPER { entry } else { self.bucket_below(entry, hash) }
     }
 
+    #[cold]
     #[inline(never)]
     fn bucket_below(&self, entry: PageId, hash: u64) -> PageId {
         self.below(entry).map_or(HOLE, |deeper| deeper.buckets[deeper.at(hash)])

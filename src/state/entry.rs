@@ -33,14 +33,23 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Those of the entry at an offset of the heap, in one access.
+    /// Those of the entry at an offset of the heap.
     #[inline(always)]
     pub fn load(page: &[u8], at: usize) -> Self {
-        let bytes: &[u8; ENTRY_BYTES] = page[at..].first_chunk().expect("an entry lies within its page");
-        let word = u64::from_le_bytes(*bytes);
+        Self::of_word(word_at(page, at))
+    }
+
+    #[inline(always)]
+    fn of_word(word: u64) -> Self {
         let field = |index: u32| usize::from((word >> (16 * index)) as u16);
         Self { key: field(0), value: field(1), room: field(2), flags: (word >> 48) as u16 }
     }
+}
+
+/// The numbers in front of the parts of the entry at an offset of the heap, in one access.
+#[inline(always)]
+fn word_at(page: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*page[at..].first_chunk().expect("an entry lies within its page"))
 }
 
 /// An entry of the heap that was found by its key.
@@ -81,10 +90,11 @@ pub(super) fn find_short(page: &[u8], hash: u64, key: &[u8]) -> Option<Found> {
     loop {
         let slot = search.next(page)?;
         let at = usize::from(u16_at(page, slot));
-        let sizes = Sizes::load(page, at);
-        let may_be = sizes.key == key.len() && sizes.flags & KEY_LONG == 0;
-        if may_be && are_equal(&page[at + ENTRY_BYTES..][..sizes.key], key) {
-            return Some(Found { slot, at, sizes });
+        let word = word_at(page, at);
+        // The key part is as long, and not that of a long key.
+        let may_be = word & (0xffff | u64::from(KEY_LONG) << 48) == key.len() as u64;
+        if may_be && are_equal(&page[at + ENTRY_BYTES..][..key.len()], key) {
+            return Some(Found { slot, at, sizes: Sizes::of_word(word) });
         }
     }
 }

@@ -74,7 +74,7 @@ impl Shape {
     }
 
     #[inline(always)]
-    fn following(&self, group: usize) -> usize {
+    pub fn following(&self, group: usize) -> usize {
         let next = group + Self::stride(self.slot_bytes);
         if next >= self.end() { HEAD_BYTES } else { next }
     }
@@ -217,6 +217,18 @@ impl Lanes {
         Self(differ.wrapping_sub(ONES) & !differ & HIGHS)
     }
 
+    /// The lowest.
+    #[inline(always)]
+    pub fn first(self) -> Option<u32> {
+        (self.0 != 0).then(|| self.0.trailing_zeros() / 8)
+    }
+
+    /// All but the lowest, of which there is one.
+    #[inline(always)]
+    pub fn without_first(self) -> Self {
+        Self(self.0 & (self.0 - 1))
+    }
+
     /// Those that are taken.
     #[inline(always)]
     pub fn taken(word: u64) -> Self {
@@ -229,11 +241,8 @@ impl Iterator for Lanes {
 
     #[inline(always)]
     fn next(&mut self) -> Option<u32> {
-        if self.0 == 0 {
-            return None;
-        }
-        let lane = self.0.trailing_zeros() / 8;
-        self.0 &= self.0 - 1;
+        let lane = self.first()?;
+        *self = self.without_first();
         Some(lane)
     }
 }

@@ -34,23 +34,6 @@ pub struct Table<K, V> {
     kept: Option<V>,
 }
 
-/// A batch of records on their way in.
-struct Batch {
-    fetch: Fetch,
-    /// So many have been taken.
-    taken: usize,
-}
-
-/// How the places of a batch's keys are fetched.
-#[derive(Clone, Copy)]
-enum Fetch {
-    Nothing,
-    /// Each while another one is worked on.
-    OneByOne,
-    /// So many at a time as go through several stages together.
-    InSteps,
-}
-
 impl<K: Record, V: Record> Table<K, V> {
     const KEY_BYTES: usize = match K::WIDTH {
         Some(bytes) => bytes,
@@ -150,32 +133,36 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    fn begin_batch(&self) -> Batch {
-        let fetch = match (self.is_fixed(), self.is_large()) {
-            (true, true) => Fetch::OneByOne,
-            (true, false) => Fetch::Nothing,
-            (false, _) => Fetch::InSteps,
-        };
-        Batch { fetch, taken: 0 }
-    }
-
-    /// The next record of a batch; the places of later ones are fetched meanwhile.
+    /// Gives the records of a batch to `each`, in order. In front of each step the places of later keys are fetched: one by one if
+    /// the layout is fixed, else so many at a time as go through several stages together. A small table takes all in one step, so
+    /// that nothing else is in the innermost loop.
     #[inline(always)]
-    fn next_of_batch<I: Ahead>(&self, records: &mut I, batch: &mut Batch) -> Option<I::Item> {
-        match batch.fetch {
-            Fetch::Nothing => {}
-            Fetch::OneByOne => {
-                let from = if batch.taken == 0 { 0 } else { RECORDS_AHEAD };
-                let hashes = (from..=RECORDS_AHEAD).map_while(|others| records.hash_ahead(others));
-                hashes.for_each(|hash| self.prefetch_fixed(hash));
-            }
-            Fetch::InSteps if batch.taken.is_multiple_of(STEP) => {
-                self.prefetch_heap((0..STEP).map_while(|others| records.hash_ahead(others)));
-            }
-            Fetch::InSteps => {}
+    fn step_by_step<I: Ahead, E>(
+        &mut self,
+        mut records: I,
+        is_fixed: bool,
+        mut each: impl FnMut(&mut Self, I::Item) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let is_far = self.is_large();
+        let step = match (is_far, is_fixed) {
+            (false, _) => usize::MAX,
+            (true, true) => 1,
+            (true, false) => STEP,
+        };
+        if is_far && is_fixed {
+            records.hashes().take(RECORDS_AHEAD).for_each(|hash| self.prefetch_fixed(hash));
         }
-        batch.taken += 1;
-        records.next()
+        loop {
+            if is_far && is_fixed {
+                records.hashes().skip(RECORDS_AHEAD).take(step).for_each(|hash| self.prefetch_fixed(hash));
+            } else if is_far {
+                self.prefetch_heap(records.hashes().take(step));
+            }
+            for _ in 0..step {
+                let Some(record) = records.next() else { return Ok(()) };
+                each(self, record)?;
+            }
+        }
     }
 
     /// Changes the value of a key with `f`; the value is first made by `init` if there is none.
@@ -235,6 +222,7 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     /// The long way: further pages of a chain, long keys and values.
+    #[cold]
     #[inline(never)]
     fn upsert_elsewhere<T, R>(
         &mut self,
@@ -273,7 +261,7 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        mut records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
+        records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
@@ -288,12 +276,14 @@ impl<K: Record, V: Record> Table<K, V> {
             next(value, record);
             seen(value)
         };
-        let mut batch = self.begin_batch();
-        while let Some((hash, key, (record, along))) = self.next_of_batch(&mut records, &mut batch) {
-            let result = self.upsert(hash, key, record, first, next)?;
-            each(along, result)?;
+        if self.is_fixed() {
+            return self.step_by_step(records, true, |table, (hash, key, (record, along))| {
+                each(along, table.upsert_fixed(hash, key, record, first, next)?)
+            });
         }
-        Ok(())
+        self.step_by_step(records, false, |table, (hash, key, (record, along))| {
+            each(along, table.upsert_heap(hash, key, record, first, next)?)
+        })
     }
 
     /// Sets the value of a key. Says whether there was one.

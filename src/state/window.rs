@@ -4,48 +4,65 @@
 use super::Hasher;
 use crate::record::Record;
 use std::iter::FusedIterator;
-use std::marker::PhantomData;
+use std::slice;
 use std::vec::Drain;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Records with their keys' hashes and encodings, looked up together ([`super::Table::update_batch`]); 64 are a good number.
-pub struct Window<K, T> {
-    /// Encodings of the keys, in order. Those of a fixed layout stand where their number says, and there may be room behind.
-    keys: Vec<u8>,
-    /// Hash, end of the key's encoding, and what goes with it.
-    records: Vec<(u64, usize, T)>,
-    of: PhantomData<fn(&K)>,
+pub struct Window<K: Record, T> {
+    /// One for each record, in order. There may be further ones, of no meaning.
+    keys: Vec<Key<K::Mirror>>,
+    /// Encodings of keys without a fixed layout, one behind the other.
+    encoded: Vec<u8>,
+    records: Vec<T>,
+}
+
+/// A record's key.
+struct Key<M> {
+    hash: u64,
+    /// The encoding, if it has a fixed layout.
+    fixed: M,
+    /// Else, where that ends.
+    end: usize,
 }
 
 impl<K: Record, T> Window<K, T> {
     /// An empty window, with memory for so many records.
     pub fn with_capacity(records: usize) -> Self {
-        Self { keys: Vec::new(), records: Vec::with_capacity(records), of: PhantomData }
+        Self { keys: Vec::new(), encoded: Vec::new(), records: Vec::with_capacity(records) }
     }
 
     /// Takes in the key of the record that [`Window::push`] adds next, and says its hash.
     #[inline]
     pub fn key(&mut self, hasher: &Hasher, key: &K) -> u64 {
-        if let Some(width) = K::WIDTH {
-            let start = self.records.len() * width;
-            if self.keys.len() < start + width {
-                self.keys.resize((start + width).next_power_of_two(), 0);
-            }
-            let bytes = &mut self.keys[start..start + width];
-            key.store(bytes);
-            return hasher.hash_bytes(bytes);
+        let number = self.records.len();
+        let start = if K::WIDTH.is_some() || number == 0 { 0 } else { self.keys[number - 1].end };
+        let Some(place) = self.keys.get_mut(number) else { return self.key_in_more_room(hasher, key) };
+        if K::WIDTH.is_some() {
+            key.to_mirror(&mut place.fixed);
+            place.hash = hasher.hash_bytes(place.fixed.as_bytes());
+        } else {
+            // What an earlier window has left, or a key whose record never came.
+            self.encoded.truncate(start);
+            key.encode(&mut self.encoded);
+            place.end = self.encoded.len();
+            place.hash = hasher.hash_bytes(&self.encoded[start..]);
         }
-        let start = self.records.last().map_or(0, |&(_, end, _)| end);
-        // What an earlier window has left, or a key whose record never came.
-        self.keys.truncate(start);
-        key.encode(&mut self.keys);
-        hasher.hash_bytes(&self.keys[start..])
+        place.hash
     }
 
-    /// Adds a record to the key and the hash that [`Window::key`] has taken in and said.
+    #[cold]
+    #[inline(never)]
+    fn key_in_more_room(&mut self, hasher: &Hasher, key: &K) -> u64 {
+        let empty = || Key { hash: 0, fixed: K::Mirror::new_zeroed(), end: 0 };
+        self.keys.resize_with((self.records.len() + 1).next_power_of_two(), empty);
+        self.key(hasher, key)
+    }
+
+    /// Adds a record to the key that [`Window::key`] has taken in.
     #[inline]
-    pub fn push(&mut self, hash: u64, record: T) {
-        let end = K::WIDTH.map_or(self.keys.len(), |width| (self.records.len() + 1) * width);
-        self.records.push((hash, end, record));
+    pub fn push(&mut self, record: T) {
+        self.records.push(record);
     }
 
     /// How many there are.
@@ -61,37 +78,38 @@ impl<K: Record, T> Window<K, T> {
     /// The hashes, in order.
     #[inline]
     pub fn hashes(&self) -> impl ExactSizeIterator<Item = u64> {
-        self.records.iter().map(|&(hash, ..)| hash)
+        self.keys[..self.records.len()].iter().map(|key| key.hash)
     }
 
     /// Takes them out in order: hash, encoding of the key, and record.
     #[inline]
     pub fn drain(&mut self) -> Drained<'_, K, T> {
-        Drained { keys: &self.keys, start: 0, records: self.records.drain(..), of: PhantomData }
+        let keys = self.keys[..self.records.len()].iter();
+        Drained { keys, encoded: &self.encoded, start: 0, records: self.records.drain(..) }
     }
 }
 
 /// Records that can be looked at before they come: so that their places in memory are fetched while others are worked on.
 pub trait Ahead: Iterator {
-    /// The hash of the record that comes after so many others.
-    fn hash_ahead(&self, records: usize) -> Option<u64>;
+    /// The hashes of the records that are to come, in order.
+    fn hashes(&self) -> impl Iterator<Item = u64>;
 }
 
 /// One alone has none behind it.
 impl<R> Ahead for std::iter::Once<R> {
     #[inline]
-    fn hash_ahead(&self, _: usize) -> Option<u64> {
-        None
+    fn hashes(&self) -> impl Iterator<Item = u64> {
+        std::iter::empty()
     }
 }
 
 /// What [`Window::drain`] takes out.
-pub struct Drained<'a, K, T> {
-    keys: &'a [u8],
+pub struct Drained<'a, K: Record, T> {
+    keys: slice::Iter<'a, Key<K::Mirror>>,
+    encoded: &'a [u8],
     /// Where the next key begins.
     start: usize,
-    records: Drain<'a, (u64, usize, T)>,
-    of: PhantomData<fn(&K)>,
+    records: Drain<'a, T>,
 }
 
 impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
@@ -99,12 +117,14 @@ impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (hash, end, record) = self.records.next()?;
-        // The same, but the compiler knows how long the key is.
-        let end = K::WIDTH.map_or(end, |width| self.start + width);
-        let key = &self.keys[self.start..end];
-        self.start = end;
-        Some((hash, key, record))
+        let Key { hash, fixed, end } = self.keys.next()?;
+        let record = self.records.next()?;
+        if K::WIDTH.is_some() {
+            return Some((*hash, fixed.as_bytes(), record));
+        }
+        let key = &self.encoded[self.start..*end];
+        self.start = *end;
+        Some((*hash, key, record))
     }
 
     #[inline]
@@ -115,8 +135,8 @@ impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
 
 impl<K: Record, T> Ahead for Drained<'_, K, T> {
     #[inline]
-    fn hash_ahead(&self, records: usize) -> Option<u64> {
-        self.records.as_slice().get(records).map(|&(hash, ..)| hash)
+    fn hashes(&self) -> impl Iterator<Item = u64> {
+        self.keys.as_slice().iter().map(|key| key.hash)
     }
 }
 

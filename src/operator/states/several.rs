@@ -85,8 +85,8 @@ impl<K: Record, S: States> Several<K, S> {
         key: &Closure<B>,
     ) {
         for record in records.take(WINDOW) {
-            let hash = key.call(|key| key.with(&record, |key| window.key(&self.open.hasher, key)));
-            window.push(hash, record);
+            key.call(|key| key.with(&record, |key| window.key(&self.open.hasher, key)));
+            window.push(record);
         }
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();

@@ -5,7 +5,7 @@ use super::{PREFETCH_ABOVE_BYTES, Table};
 use crate::record::Record;
 use crate::state::buckets::Place;
 use crate::state::groups::{LANES, Lanes, Shape, WORD_BYTES, is_last};
-use crate::state::head::{HEAD_BYTES, count_of, next_of, set_count};
+use crate::state::head::{count_of, next_of, set_count};
 use crate::state::{StateError, Value};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -49,39 +49,31 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    /// Group and lane of a key in a page.
+    /// The word of the group at an offset, and its slots.
     #[inline(always)]
-    fn find_fixed(page: &[u8], groups: usize, hash: u64, key: &K::Mirror) -> Option<(u32, u32)> {
-        let shape = Shape { groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES };
-        let (mut group, mut passed) = (shape.wanted(hash), 0);
-        loop {
-            let at = HEAD_BYTES + group as usize * Self::STRIDE;
-            let (word, rest) = page[at..at + Self::STRIDE].split_at(WORD_BYTES);
-            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
-            let (slots, _) = Slots::<K, V>::ref_from_prefix(rest).ok()?;
-            for lane in Lanes::of(word, hash) {
-                if slots[lane as usize].key.as_bytes() == key.as_bytes() {
-                    return Some((group, lane));
-                }
+    fn group_at(page: &mut [u8], at: usize) -> (u64, &mut Slots<K, V>) {
+        let (word, rest) = page[at..at + Self::STRIDE].split_at_mut(WORD_BYTES);
+        let word = u64::from_le_bytes((&*word).try_into().expect("eight bytes"));
+        let (slots, _) =
+            Slots::<K, V>::mut_from_prefix(rest).unwrap_or_else(|_| unreachable!("a group holds its slots"));
+        (word, slots)
+    }
+
+    /// The lane of a key in a group.
+    #[inline(always)]
+    fn find_in_group(word: u64, slots: &Slots<K, V>, hash: u64, key: &[u8]) -> Option<usize> {
+        let mut lanes = Lanes::of(word, hash);
+        while let Some(lane) = lanes.first() {
+            if slots[lane as usize].key.as_bytes() == &key[..Self::KEY_BYTES] {
+                return Some(lane as usize);
             }
-            passed += 1;
-            if is_last(word) || passed == groups {
-                return None;
-            }
-            group = if group as usize + 1 == groups { 0 } else { group + 1 };
+            lanes = lanes.without_first();
         }
+        None
     }
 
-    /// The slot that `find_fixed` has found.
-    #[inline(always)]
-    fn slot_fixed(page: &mut [u8], (group, lane): (u32, u32)) -> &mut Slot<K::Mirror, V::Mirror> {
-        let at = HEAD_BYTES + group as usize * Self::STRIDE;
-        let slots = Slots::<K, V>::mut_from_prefix(&mut page[at..at + Self::STRIDE][WORD_BYTES..]);
-        let (slots, _) = slots.unwrap_or_else(|_| unreachable!("a group holds its slots"));
-        &mut slots[lane as usize]
-    }
-
-    /// [`Table::upsert`] for an encoded key.
+    /// [`Table::upsert`] for an encoded key. As a rule the key is in the group that it wants, in the first page of its bucket, and
+    /// that has been written to in this epoch: so far there are neither calls nor loops over groups, and all stays in registers.
     #[inline(always)]
     pub(super) fn upsert_fixed<T, R>(
         &mut self,
@@ -91,17 +83,58 @@ impl<K: Record, V: Record> Table<K, V> {
         first: impl FnOnce(T) -> (V, R),
         next: impl FnOnce(&mut V, T) -> R,
     ) -> Result<R, StateError> {
-        let mirror =
-            K::Mirror::ref_from_bytes(key).unwrap_or_else(|_| unreachable!("a key of fixed layout has its width"));
-        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
-        if let Some(found) = Self::find_fixed(page, self.groups, hash, mirror) {
-            let slot = Self::slot_fixed(page, found);
-            let mut value = V::from_mirror(&slot.value)?;
-            let result = next(&mut value, record);
-            value.to_mirror(&mut slot.value);
-            return Ok(result);
+        let home = self.shape().home(hash);
+        let Some(page) = self.buckets.pages.written(self.buckets.directory.bucket_of(hash)) else {
+            return self.upsert_further(hash, key, record, first, next);
+        };
+        let (word, slots) = Self::group_at(page, home);
+        match Self::find_in_group(word, slots, hash, key) {
+            Some(lane) => change_mirror(&mut slots[lane].value, |value| next(value, record)),
+            None if is_last(word) => self.upsert_new(hash, key, record, first, next),
+            None => self.upsert_further(hash, key, record, first, next),
         }
-        if next_of(page).is_some() {
+    }
+
+    /// The same wherever in that page the key is, and whether or not it has been written to.
+    #[cold]
+    #[inline(never)]
+    fn upsert_further<T, R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
+    ) -> Result<R, StateError> {
+        let shape = self.shape();
+        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
+        let mut at = shape.home(hash);
+        for _ in 0..shape.groups {
+            let (word, slots) = Self::group_at(page, at);
+            if let Some(lane) = Self::find_in_group(word, slots, hash, key) {
+                return change_mirror(&mut slots[lane].value, |value| next(value, record));
+            }
+            if is_last(word) {
+                break;
+            }
+            at = shape.following(at);
+        }
+        self.upsert_new(hash, key, record, first, next)
+    }
+
+    /// The same for a key that the first page of its bucket does not hold.
+    #[cold]
+    #[inline(never)]
+    fn upsert_new<T, R>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        record: T,
+        first: impl FnOnce(T) -> (V, R),
+        next: impl FnOnce(&mut V, T) -> R,
+    ) -> Result<R, StateError> {
+        let bucket = self.buckets.directory.bucket_of(hash);
+        if next_of(self.buckets.pages.read(bucket)?).is_some() {
             return self.upsert_elsewhere(hash, key, record, first, next);
         }
         let (value, result) = first(record);
@@ -110,7 +143,6 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     /// Adds a key that the first page of its bucket, which has no further one, does not hold.
-    #[inline(never)]
     fn add_fixed(&mut self, hash: u64, key: &[u8], value: &V) -> Result<(), StateError> {
         let (shape, key) = (self.shape(), &key[..Self::KEY_BYTES]);
         let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
@@ -158,4 +190,13 @@ impl<K: Record, V: Record> Table<K, V> {
         }
         Ok(result)
     }
+}
+
+/// Changes a value where it lies.
+#[inline(always)]
+fn change_mirror<V: Record, R>(place: &mut V::Mirror, f: impl FnOnce(&mut V) -> R) -> Result<R, StateError> {
+    let mut value = V::from_mirror(place)?;
+    let result = f(&mut value);
+    value.to_mirror(place);
+    Ok(result)
 }

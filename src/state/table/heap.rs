@@ -73,10 +73,11 @@ impl<K: Record, V: Record> Table<K, V> {
                 None => self.add_new(hash, key, first(record)),
             };
         };
-        if found.sizes.flags & VALUE_LONG != 0 {
+        // A value of another width is a damaged one.
+        if found.sizes.flags & VALUE_LONG != 0 || V::WIDTH.is_some_and(|width| width != found.sizes.value) {
             return self.upsert_elsewhere(hash, key, record, first, next);
         }
-        if V::WIDTH == Some(found.sizes.value) {
+        if V::WIDTH.is_some() {
             return change(&mut page[found.value_at()..][..Self::VALUE_BYTES], |value| next(value, record));
         }
         let mut value = decode(&mut self.kept, &mut found.value(page))?;

@@ -136,15 +136,14 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        mut records: impl Ahead<Item = (u64, &'a [u8], T)>,
+        records: impl Ahead<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut batch = self.begin_batch();
-        while let Some((hash, bytes, record)) = self.next_of_batch(&mut records, &mut batch) {
-            let key = decode(&mut self.kept_key, &mut { bytes })?;
-            self.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
-            self.kept_key = Some(key);
-        }
-        Ok(())
+        self.step_by_step(records, self.is_fixed(), |table, (hash, bytes, record)| {
+            let key = decode(&mut table.kept_key, &mut { bytes })?;
+            table.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
+            table.kept_key = Some(key);
+            Ok(())
+        })
     }
 }

@@ -5,6 +5,7 @@ use super::super::directory::Directory;
 use super::super::room::Region;
 use super::super::{HashRange, Hasher, StateError, Table, Window, range_of};
 use crate::page::Pool;
+use crate::record::to_bytes;
 
 #[test]
 fn a_directory_knows_every_bucket_while_it_grows() {
@@ -61,8 +62,8 @@ fn every_record_of_a_large_table_counts_once() {
         let end = (next + 1 + next % 77).min(2 * KEYS);
         for number in next..end {
             let key = number.wrapping_mul(7919) % KEYS;
-            let hash = window.key(&hasher, &key);
-            window.push(hash, (1, number));
+            window.key(&hasher, &key);
+            window.push((1, number));
         }
         next = end;
         let each = |number: u64, count: u64| {
@@ -130,4 +131,23 @@ fn what_was_deeper_and_has_gone_keeps_no_buckets_from_merging() {
     assert!(directory.may_merge(2));
     directory.point(1 << 63, 1, 11);
     assert!(directory.may_merge(1));
+}
+
+#[test]
+fn a_key_whose_record_never_came_leaves_nothing_behind() {
+    let (hasher, mut window) = (Hasher::default(), Window::with_capacity(1));
+    for round in 0..3 {
+        let keys: Vec<String> = (0..5 + round).map(|number| "k".repeat(number)).collect();
+        for (number, key) in keys.iter().enumerate() {
+            window.key(&hasher, &"longer than the others".to_owned());
+            let hash = window.key(&hasher, key);
+            window.push((hash, number));
+        }
+        window.key(&hasher, &String::new());
+        let taken: Vec<_> = window.drain().collect();
+        assert_eq!(taken.len(), keys.len());
+        for (number, (hash, key, record)) in taken.into_iter().enumerate() {
+            assert_eq!((key.to_vec(), record), (to_bytes(&keys[number]), (hash, number)));
+        }
+    }
 }

@@ -93,8 +93,8 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
             }
             3 => {
                 let mut window = Window::with_capacity(1);
-                let hash = window.key(&table.table().buckets.hasher, &key);
-                window.push(hash, (by, ()));
+                window.key(&table.table().buckets.hasher, &key);
+                window.push((by, ()));
                 let mut bytes = Vec::new();
                 let each = |(), seen| {
                     bytes = seen;
@@ -105,8 +105,8 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
             }
             _ => {
                 let mut window = Window::with_capacity(1);
-                let hash = window.key(&table.table().buckets.hasher, &key);
-                window.push(hash, by);
+                window.key(&table.table().buckets.hasher, &key);
+                window.push(by);
                 let mut bytes = Vec::new();
                 let modified = table.modify_batch::<_, StateError>(window.drain(), |_, by, value| {
                     bytes = change(value.get_or_insert_with(|| V::make(by)));

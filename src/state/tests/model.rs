@@ -205,7 +205,7 @@ impl<K: Make, V: Make> World<K, V> {
             let key = K::make(number);
             let (hash, task) = self.hash(&key);
             assert_eq!(windows[task].key(&self.hasher, &key), hash);
-            windows[task].push(hash, (number, ()));
+            windows[task].push((number, ()));
             self.model.entry(number).or_insert_with(|| V::make(1)).change(number);
         }
         for (table, window) in self.tables.iter_mut().zip(&mut windows) {
