@@ -166,7 +166,8 @@ impl Sink for MappedSink {
         assert!(apart && runs.first().is_none_or(|run| run.offset_bytes >= HEAD_BYTES), "runs ascend in the segments");
         let sink = &*self;
         sums.each(runs, |run| {
-            run.sum_and(|at, parts| sink.put(at, parts))?;
+            sink.put(run.offset_bytes, run.parts)?;
+            run.sum();
             // Not if it is to be cheap: letting go of many small ranges is half as much work again as of all at once.
             if ahead == Ahead::Always {
                 let range = run.offset_bytes..run.end_bytes();

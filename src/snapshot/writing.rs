@@ -10,7 +10,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// A run is cut here: what is in one system call, and what one thread does at a time. Much smaller ones would cost calls,
-/// much larger ones would not fit a cache between their checksum and their copy.
+/// much larger ones would not fit a cache between their copy and their checksum.
 const RUN_BYTES_MAX: u64 = 1 << 20;
 
 /// What a portion takes at the pace that was asked for, and its bounds: short enough to be no burst, long enough that
