@@ -1,4 +1,5 @@
-//! The file written through shared mappings of its segments: the default form. The head (superblock and metas) is not
+//! The file written through shared mappings of its segments: a choice, as fast as system calls where nothing is synced. Where
+//! it is, pages fault anew after each sync, and a commit takes about twice as long. The head (superblock and metas) is not
 //! mapped and goes through system calls, as does all reading, so that a bad disk gives an error and not a signal.
 //! It must not know what the bytes mean.
 //!

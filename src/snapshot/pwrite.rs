@@ -1,5 +1,5 @@
-//! The file written by `pwritev` and read by `pread`: the form to measure the mapped one against, and its head.
-//! It must not know what the bytes mean.
+//! The file written by `pwritev` and read by `pread`: the default form, and the head of the mapped one. It must not know
+//! what the bytes mean.
 
 use super::mapped::send_ahead;
 use super::sink::{Ahead, ReadAt, Run, Sink};
