@@ -1,26 +1,29 @@
 //! How fast checkpoints reach the disk, in steady state: `Store::commit` against bare loops that write the same pages over
-//! space which is allocated and has been written before, each by system calls and through a mapping, in alternating rounds;
-//! then what a loop over much memory loses beside commits, at full speed and at a share of it. `--test` makes everything
-//! tiny, to see that it runs.
+//! space which is allocated and has been written before, by several means, in alternating rounds; then what a loop over
+//! much memory loses beside commits, at full speed and at a share of it. `-- large`, `-- small`,
+//! `-- power-loss` and `-- process-crash` choose among the rows; `--test` makes everything tiny, to see that it runs.
+//!
+//! A bare loop syncs once. A store syncs twice: what a meta refers to has to be on the disk before it. What of the
+//! difference is due to that, the bare loops say that write a header afterwards and sync it too: a store is held against the
+//! best of either kind.
 //!
 //! The files are made under `target/`, which must be on a disk: elsewhere a sync costs nothing and proves nothing.
 
+#[path = "write_support/bare.rs"]
+mod bare;
 mod support;
 
-use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
-use snapring::page::{FrozenPage, FrozenPages, PageId, Pages, Pool};
+use bare::{Bare, By, Space};
+use snapring::page::{FrozenPages, PageId, Pages, Pool};
 use snapring::snapshot::{Checkpoint, Durability, Entry, SinkKind, Store, StoreOptions};
-use std::fs::File;
-use std::io::IoSlice;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::{median, placement_ns};
 
 const PAGE_BYTES: usize = 16 << 10;
-/// A bare loop's space, in sets of pages: as many as a store needs that keeps two.
+/// A bare loop's space, in sizes of the state: as many as a store's file has that keeps two.
 const SETS: u64 = 4;
 
 /// The state whose changed pages are written.
@@ -53,11 +56,10 @@ impl State {
     }
 }
 
-/// A way to write pages, and how often what it writes is synced.
+/// A way to write pages.
 enum Way {
-    Pwrite { file: File, set: u64, ahead: bool },
-    Mapped { file: File, map: MmapRaw, set: u64 },
-    Store { store: Box<Store>, epoch: u64 },
+    Bare(Bare),
+    Store { store: Box<Store>, epoch: u64, runs: u64 },
 }
 
 /// How long this thread has been running.
@@ -66,19 +68,10 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// Space for the bare loops, written once and synced.
-fn space(bytes: u64) -> File {
-    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
-    let zeros = vec![0; 1 << 20];
-    (0..bytes.div_ceil(1 << 20)).for_each(|at| file.write_all_at(&zeros, at << 20).expect("there is room"));
-    file.sync_all().expect("the disk is good");
-    file
-}
-
 impl Way {
     fn store(folder: &Path, sink: SinkKind, durability: Durability) -> Self {
         let options = StoreOptions { keep: 2, sink, durability, ..StoreOptions::default() };
-        Self::Store { store: Box::new(Store::open(folder, options).expect("the folder is new")), epoch: 0 }
+        Self::Store { store: Box::new(Store::open(folder, options).expect("the folder is new")), epoch: 0, runs: 0 }
     }
 
     /// The same with the CPU time of this thread.
@@ -88,31 +81,14 @@ impl Way {
         (took, cpu_time() - before, frozen)
     }
 
-    /// Writes the pages; bare loops sync once, the store twice.
     fn write(&mut self, frozen: FrozenPages, syncs: bool) -> (Duration, FrozenPages) {
-        let bytes = frozen.changed.len() as u64 * PAGE_BYTES as u64;
         match self {
-            Self::Pwrite { file, set, ahead } => {
+            Self::Bare(bare) => {
                 let start = Instant::now();
-                pwrite(file, *set % SETS * bytes, &frozen.changed, *ahead && syncs);
-                *set += 1;
-                if syncs {
-                    file.sync_data().expect("the disk is good");
-                }
+                bare.write(&frozen.changed, syncs);
                 (start.elapsed(), frozen)
             }
-            Self::Mapped { file, map, set } => {
-                let start = Instant::now();
-                copy(map, (*set % SETS * bytes) as usize, &frozen.changed);
-                *set += 1;
-                if syncs {
-                    // SAFETY: of a shared mapping this drops page table entries only; the bytes are the file's.
-                    unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) }.expect("it is mapped");
-                    file.sync_data().expect("the disk is good");
-                }
-                (start.elapsed(), frozen)
-            }
-            Self::Store { store, epoch } => {
+            Self::Store { store, epoch, runs } => {
                 *epoch += 1;
                 let mut frozen = frozen;
                 frozen.full = *epoch == 1;
@@ -127,7 +103,7 @@ impl Way {
                 };
                 let checkpoint = Checkpoint { epoch: *epoch, header: Vec::new(), entries: vec![entry] };
                 let start = Instant::now();
-                store.commit(&checkpoint).expect("there is room");
+                *runs = store.commit(&checkpoint).expect("there is room").runs_written;
                 let took = start.elapsed();
                 let Checkpoint { entries, .. } = checkpoint;
                 (took, entries.into_iter().next().and_then(|entry| entry.pages).expect("they were given"))
@@ -136,47 +112,38 @@ impl Way {
     }
 }
 
-/// `ahead`: the disk begins with each MiB while the next one is copied.
-fn pwrite(file: &File, mut at: u64, pages: &[(PageId, FrozenPage)], ahead: bool) {
-    for pages in pages.chunks(64) {
-        let from = at;
-        let mut slices: Vec<IoSlice<'_>> = pages.iter().map(|(_, page)| IoSlice::new(page)).collect();
-        let mut rest = &mut slices[..];
-        while !rest.is_empty() {
-            let written = rustix::io::pwritev(file, rest, at).expect("there is room");
-            at += written as u64;
-            IoSlice::advance_slices(&mut rest, written);
-        }
-        if ahead {
-            let (from, len) = (from as i64, (at - from) as i64);
-            // SAFETY: the call takes numbers only, and the descriptor is open.
-            unsafe { libc::sync_file_range(file.as_raw_fd(), from, len, libc::SYNC_FILE_RANGE_WRITE) };
-        }
-    }
-}
+const NAMES: [&str; 7] = [
+    "bare pwrite",
+    "bare, sent ahead",
+    "bare, mapped",
+    "pwrite, and a header",
+    "sent ahead, and a header",
+    "store, pwrite",
+    "store, mapped",
+];
+/// Those of them that sync once, and those that sync twice.
+const ONCE: std::ops::Range<usize> = 0..3;
+const TWICE: std::ops::Range<usize> = 3..5;
 
-fn copy(map: &MmapRaw, at: usize, pages: &[(PageId, FrozenPage)]) {
-    map.advise_range(Advice::PopulateWrite, at, pages.len() * PAGE_BYTES).expect("there is room");
-    for (n, (_, page)) in pages.iter().enumerate() {
-        // SAFETY: the map holds all sets; nobody else has it.
-        unsafe { std::ptr::copy_nonoverlapping(page.as_ptr(), map.as_mut_ptr().add(at + n * PAGE_BYTES), page.len()) };
-    }
+fn ways(state_bytes: usize, durability: Durability, folders: [&Path; 2]) -> [Way; NAMES.len()] {
+    let [space, mapped] = [false, true].map(|is_mapped| Space::new(SETS * state_bytes as u64, is_mapped));
+    let bare = |space: &Rc<Space>, by, with_header| Way::Bare(Bare { space: space.clone(), by, with_header });
+    [
+        bare(&space, By::Pwrite, false),
+        bare(&space, By::Ahead, false),
+        bare(&mapped, By::Mapped, false),
+        bare(&space, By::Pwrite, true),
+        bare(&space, By::Ahead, true),
+        Way::store(folders[0], SinkKind::Pwrite, durability),
+        Way::store(folders[1], SinkKind::Mapped, durability),
+    ]
 }
 
 fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rounds: usize) {
     let mut state = State::new(state_bytes);
     let syncs = durability == Durability::PowerLoss;
-    let space_bytes = SETS * state_bytes as u64;
     let folders = [(); 2].map(|()| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable"));
-    let mapped = space(space_bytes);
-    let map = MmapOptions::new().len(space_bytes as usize).map_raw(&mapped).expect("there is address space");
-    let mut ways = [
-        Way::Pwrite { file: space(space_bytes), set: 0, ahead: false },
-        Way::Pwrite { file: space(space_bytes), set: 0, ahead: true },
-        Way::Mapped { file: mapped, map, set: 0 },
-        Way::store(folders[0].path(), SinkKind::Pwrite, durability),
-        Way::store(folders[1].path(), SinkKind::Mapped, durability),
-    ];
+    let mut ways = ways(state_bytes, durability, [folders[0].path(), folders[1].path()]);
     let mut all = state.change(state_bytes / PAGE_BYTES);
     for way in &mut ways {
         // The first checkpoint is complete.
@@ -184,7 +151,7 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
     }
     drop(all);
     state.pages.durable();
-    let mut took: [Vec<(Duration, Duration)>; 5] = Default::default();
+    let mut took: [Vec<(Duration, Duration)>; NAMES.len()] = Default::default();
     // Until all of every file has been written more than once: what is only allocated takes longer the first time.
     let recycles = 4 * SETS as usize;
     for round in 0..recycles + rounds {
@@ -202,20 +169,28 @@ fn measure(state_bytes: usize, changed_bytes: usize, durability: Durability, rou
         drop(frozen);
         state.pages.durable();
     }
-    report(changed_bytes, durability, took);
+    report(changed_bytes, durability, &ways, took);
 }
 
-const NAMES: [&str; 5] = ["bare pwrite", "the same, sent ahead", "bare mapped", "store, pwrite", "store, mapped"];
-
-fn report(changed_bytes: usize, durability: Durability, took: [Vec<(Duration, Duration)>; 5]) {
+fn report(changed_bytes: usize, durability: Durability, ways: &[Way], took: [Vec<(Duration, Duration)>; NAMES.len()]) {
     let cpu = took.clone().map(|times| median(times.into_iter().map(|(_, cpu)| cpu).collect()));
     let medians = took.map(|times| median(times.into_iter().map(|(time, _)| time).collect()).as_secs_f64());
-    let best = medians[..3].iter().copied().fold(f64::MAX, f64::min);
+    let best = |of: std::ops::Range<usize>| medians[of].iter().copied().fold(f64::MAX, f64::min);
     println!("{} KiB a commit, {durability:?}, placement {} ns", changed_bytes >> 10, placement_ns());
-    for ((name, seconds), cpu) in NAMES.iter().zip(medians).zip(cpu) {
+    for (at, way) in ways.iter().enumerate() {
+        let (seconds, cpu_us) = (medians[at], cpu[at].as_micros());
         let mib_per_s = changed_bytes as f64 / (1 << 20) as f64 / seconds;
-        let (us, cpu_us, ratio) = (seconds * 1e6, cpu.as_micros(), best / seconds);
-        println!("  {name:>20}: {mib_per_s:6.0} MiB/s, {us:7.0} us, {cpu_us:6} of CPU, {ratio:.2} x the best bare one");
+        let (us, once) = (seconds * 1e6, best(ONCE) / seconds);
+        print!(
+            "  {:>24}: {mib_per_s:6.0} MiB/s, {us:7.0} us, {cpu_us:6} of CPU, {once:.2} x the best bare one",
+            NAMES[at]
+        );
+        match way {
+            Way::Bare(_) => println!(),
+            Way::Store { runs, .. } => {
+                println!(", {:.2} x the best with a header; {runs} runs", best(TWICE) / seconds);
+            }
+        }
     }
 }
 
@@ -246,7 +221,7 @@ fn beside(
         let writer = scope.spawn(|| {
             let options = StoreOptions { keep: 2, bandwidth_bytes_per_s: bytes_per_s, ..StoreOptions::default() };
             let store = Box::new(Store::open(folder, options).expect("it is a store"));
-            let (mut state, mut way) = (State::new(changed_bytes), Way::Store { store, epoch: 0 });
+            let (mut state, mut way) = (State::new(changed_bytes), Way::Store { store, epoch: 0, runs: 0 });
             let (start, mut bytes) = (Instant::now(), 0);
             while !done.load(Ordering::Acquire) {
                 way.write(state.change(changed_bytes / PAGE_BYTES), true);
@@ -289,12 +264,17 @@ fn main() {
         measure(1 << 20, 256 << 10, Durability::PowerLoss, 1);
         return measure_beside(1 << 20, Duration::from_millis(50), 1);
     }
-    if has("large") {
-        return measure(128 << 20, 64 << 20, Durability::PowerLoss, 24);
+    // `large`, `small`, `power-loss`, `process-crash` name some of the rows, and none of the words all.
+    let of = |word: &str, others: &[&str]| has(word) || !others.iter().any(|other| has(other));
+    for (word, durability) in [("power-loss", Durability::PowerLoss), ("process-crash", Durability::ProcessCrash)] {
+        let is_wanted = of(word, &["power-loss", "process-crash"]);
+        for (size, changed_bytes, rounds) in [("large", 64 << 20, 24), ("small", 1 << 20, 96)] {
+            if is_wanted && of(size, &["large", "small"]) {
+                measure(128 << 20, changed_bytes, durability, rounds);
+            }
+        }
     }
-    for durability in [Durability::PowerLoss, Durability::ProcessCrash] {
-        measure(128 << 20, 64 << 20, durability, 24);
-        measure(128 << 20, 1 << 20, durability, 96);
+    if !["large", "small", "power-loss", "process-crash"].iter().any(|word| has(word)) {
+        measure_beside(64 << 20, Duration::from_secs(2), 5);
     }
-    measure_beside(64 << 20, Duration::from_secs(2), 5);
 }

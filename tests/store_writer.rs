@@ -4,7 +4,7 @@ mod store_support;
 
 use snapring::snapshot::{Durability, SinkKind, Store, StoreOptions};
 use std::time::{Duration, Instant};
-use store_support::{PAGE_BYTES, entry, options, page};
+use store_support::{PAGE_BYTES, Rng, entry, options, page};
 
 #[test]
 fn several_threads_write_what_one_would() {
@@ -31,6 +31,30 @@ fn several_threads_write_what_one_would() {
             }
         }
     }
+}
+
+#[test]
+fn a_small_commit_is_few_runs_however_scattered_its_pages_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions { page_bytes: 16384, durability: Durability::ProcessCrash, ..options() };
+    let mut store = Store::open(dir.path(), options).unwrap();
+    let (mut rng, mut runs, mut nodes) = (Rng(1), 0, 0);
+    for epoch in 1..=120 {
+        // From the second on each from another part of the map: so each brings about as many nodes as pages.
+        let mut some = || (0..8).map(|part| part * 256 + rng.below(256) as u32).collect();
+        let ids: Vec<u32> = if epoch == 1 { (0..2048).collect() } else { some() };
+        let mut checkpoint = entry(epoch, &[], 2048, epoch == 1);
+        let pages = checkpoint.entries[0].pages.as_mut().unwrap();
+        pages.page_bytes = 16384;
+        pages.changed = ids.iter().map(|id| (*id, page(epoch, *id, 16384))).collect();
+        let stats = store.commit(&checkpoint).unwrap();
+        if epoch > 20 {
+            (runs, nodes) = (runs + stats.runs_written, nodes + stats.nodes_written);
+        }
+    }
+    assert!(nodes >= 100 * 11, "{nodes} nodes");
+    assert!(runs <= 100 * 3, "{runs} runs");
+    assert!(store.audit().unwrap().exact);
 }
 
 /// How long a commit takes of 2 MiB.

@@ -163,7 +163,7 @@ impl Checkpoints {
         self
     }
 
-    /// How the store's file is written. Default: through mappings.
+    /// How the store's file is written. Default: by system calls.
     pub fn sink(mut self, sink: SinkKind) -> Self {
         self.sink = sink;
         self

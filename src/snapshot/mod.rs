@@ -37,7 +37,8 @@
 //! 13. The file is about twice as long as what is in use, if the disk has the room. Blocks are taken from where the last
 //!     ones were on, round the end, and become free at random; so with half of them free most are, by the time their turn
 //!     comes again, and what is written goes to long runs. In a file that is nearly full free pages lie alone, and writing
-//!     them takes a disk several times as long as the same bytes in one run.
+//!     them takes a disk several times as long as the same bytes in one run. For the same reason the nodes of an epoch go
+//!     behind its pages as long as a quarter of the file is free; only when it is not they fill holes among older ones.
 
 mod channels;
 mod codec;

@@ -17,11 +17,12 @@ pub enum Durability {
 /// How a store writes its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SinkKind {
-    /// Through mappings of its segments.
-    #[default]
-    Mapped,
     /// By system calls.
+    #[default]
     Pwrite,
+    /// Through mappings of its segments. What was synced faults anew when it is written next, so commits that are to survive
+    /// a loss of power take about twice as long.
+    Mapped,
 }
 
 /// How to make or open a store.

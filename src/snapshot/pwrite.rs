@@ -1,5 +1,5 @@
-//! The file written by `pwritev` and read by `pread`: the form to measure the mapped one against, and its head.
-//! It must not know what the bytes mean.
+//! The file written by `pwritev` and read by `pread`: the default form, and the head of the mapped one. It must not know
+//! what the bytes mean.
 
 use super::mapped::send_ahead;
 use super::sink::{Ahead, ReadAt, Run, Sink};
@@ -80,10 +80,12 @@ impl Sink for PwriteSink {
     fn write_runs(&mut self, runs: &mut [Run<'_>], sums: &Sums, ahead: Ahead) -> io::Result<()> {
         let sink = &*self;
         sums.each(runs, |run| {
-            run.sum_and(|at, parts| sink.put(at, parts))?;
+            sink.put(run.offset_bytes, run.parts)?;
             if ahead != Ahead::Not {
                 send_ahead(&sink.file, run.offset_bytes..run.end_bytes());
             }
+            // While the disk works.
+            run.sum();
             Ok(())
         })
     }

@@ -26,20 +26,10 @@ impl Run<'_> {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 
-    /// Writes the run by `put`, a stretch at a time, and takes the checksums of each stretch right before: so it is fetched
-    /// from memory once, for it is in the cache when it is copied.
-    ///
-    /// # Errors
-    /// That of `put`.
-    pub fn sum_and(&mut self, mut put: impl FnMut(u64, &[&[u8]]) -> io::Result<()>) -> io::Result<()> {
-        let mut at = self.offset_bytes;
-        let stretch = (STRETCH_BYTES / self.parts.first().map_or(1, |part| part.len().max(1))).max(1);
-        for (sums, parts) in self.sums.chunks_mut(stretch).zip(self.parts.chunks(stretch)) {
-            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum = crc32c::crc32c(part));
-            put(at, parts)?;
-            at += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        }
-        Ok(())
+    /// Takes the checksum of each part. To be called once they have been written: the copy waits for what it reads while it
+    /// writes, and leaves it in the cache; a checksum taken first would wait for the same by itself.
+    pub fn sum(&mut self) {
+        self.sums.iter_mut().zip(self.parts).for_each(|(sum, part)| *sum = crc32c::crc32c(part));
     }
 }
 
@@ -53,9 +43,6 @@ pub enum Ahead {
     /// So that the disk is not given all at once.
     Always,
 }
-
-/// Fits the second-level cache of any core, beside what it is copied to.
-const STRETCH_BYTES: usize = 256 << 10;
 
 /// Where a store is read from.
 pub trait ReadAt: Send + Sync {
@@ -95,7 +82,8 @@ pub trait Sink: ReadAt {
     fn write_runs(&mut self, runs: &mut [Run<'_>], _sums: &Sums, _ahead: Ahead) -> io::Result<()> {
         runs.iter_mut().try_for_each(|run| {
             self.write(run.offset_bytes, run.parts)?;
-            run.sum_and(|_, _| Ok(()))
+            run.sum();
+            Ok(())
         })
     }
 

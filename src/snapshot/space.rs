@@ -49,6 +49,8 @@ pub(super) struct Space {
     split: HashMap<u32, u16>,
     /// Those of them that have room.
     with_room: BTreeSet<u32>,
+    /// The one that this epoch has split last.
+    filling: Option<u32>,
     free_nodes: u32,
     /// The epoch that takes blocks now.
     epoch: u64,
@@ -69,6 +71,7 @@ impl Space {
             cursor: 0,
             split: HashMap::new(),
             with_room: BTreeSet::new(),
+            filling: None,
             free_nodes: 0,
             epoch: 0,
             pages_born: Vec::new(),
@@ -103,7 +106,7 @@ impl Space {
 
     /// What is taken from here on is this epoch's.
     pub fn begin(&mut self, epoch: u64) {
-        self.epoch = epoch;
+        (self.epoch, self.filling) = (epoch, None);
     }
 
     /// No epoch below this one reaches the block, which is taken.
@@ -133,17 +136,27 @@ impl Space {
 
     /// A free node; the caller has made sure that there is one.
     pub fn take_node(&mut self) -> u32 {
-        let frame = self.with_room.first().copied().unwrap_or_else(|| {
-            let block = self.take_page();
-            let frame = self.frame_of(block);
-            self.split_frame(frame);
-            frame
-        });
+        let frame = self.frame_with_room();
         let within = self.split[&frame].trailing_ones();
         let block = self.block_of(frame) + within;
         self.set_node(frame, within);
         self.nodes_born.insert(block, self.epoch);
         block
+    }
+
+    /// Where the next node goes: beside the one before, so that those of an epoch are one run, behind its pages. Holes that
+    /// others have left are for when there are few free frames.
+    fn frame_with_room(&mut self) -> u32 {
+        let is_roomy = self.free_frames > self.geometry.frames() / 4;
+        let filling = self.filling.filter(|frame| self.with_room.contains(frame));
+        let hole = || self.with_room.first().copied().filter(|_| !is_roomy);
+        filling.or_else(hole).unwrap_or_else(|| {
+            let block = self.take_page();
+            let frame = self.frame_of(block);
+            self.split_frame(frame);
+            self.filling = Some(frame);
+            frame
+        })
     }
 
     pub fn release(&mut self, blocks: &Blocks) {

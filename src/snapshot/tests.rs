@@ -187,6 +187,26 @@ fn nodes_and_pages_share_the_space_without_meeting() {
     assert_eq!(space.lacking_frames(0, 32), 0);
 }
 
+#[test]
+fn nodes_of_an_epoch_lie_behind_its_pages_while_there_is_room_and_in_holes_when_there_is_not() {
+    let mut space = Space::new(Geometry { version: 2, page_bytes: 16384, segment_bytes: 65536, segments: 4 });
+    space.begin(1);
+    let nodes: Vec<u32> = (0..8).map(|_| space.take_node()).collect();
+    space.release(&Blocks { pages: Vec::new(), nodes: nodes[1..7].to_vec() });
+    space.begin(2);
+    let page = space.take_page();
+    let nodes: Vec<u32> = (0..6).map(|_| space.take_node()).collect();
+    assert!(nodes.iter().copied().eq(page + 4..page + 10), "{nodes:?} behind {page}");
+    // Eleven frames are left of sixteen, and room for eight nodes in those that are split.
+    let pages: Vec<u32> = (0..7).map(|_| space.take_page()).collect();
+    space.begin(3);
+    assert_eq!((space.lacking_frames(0, 24), space.lacking_frames(0, 25)), (0, 1));
+    let nodes: Vec<u32> = (0..24).map(|_| space.take_node()).collect();
+    assert_eq!(nodes[..3], [17, 18, 19], "the first hole");
+    assert_eq!(space.counts(), (0, 8, 8, 32));
+    space.release(&Blocks { pages, nodes });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -10,8 +10,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// A run is cut here: what is in one system call, and what one thread does at a time. Much smaller ones would cost calls,
-/// much larger ones would not fit a cache between their checksum and their copy.
+/// much larger ones would not fit a cache between their copy and their checksum.
 const RUN_BYTES_MAX: u64 = 1 << 20;
+
+/// Less is checksummed before a disk would have begun with it.
+const AHEAD_BYTES_MIN: u64 = 256 << 10;
 
 /// What a portion takes at the pace that was asked for, and its bounds: short enough to be no burst, long enough that
 /// syncing it is no waste.
@@ -69,10 +72,11 @@ impl<'a> Writing<'a> {
         // They come in the order in which their blocks were taken, which may go round the end of the file.
         runs.sort_unstable_by_key(|run| run.offset_bytes);
         self.runs += runs.len() as u64;
-        // Left to the sync, a large set would leave for the disk only when all of it is there, and at once.
+        let bytes: u64 = runs.iter().map(Run::len_bytes).sum();
+        // Left to the sync, a set would leave for the disk only when all of it is there, and at once.
         let ahead = match self.durability {
             Durability::PowerLoss if self.pace.bytes_per_s.is_some() => Ahead::Always,
-            Durability::PowerLoss if runs.len() > 1 => Ahead::IfCheap,
+            Durability::PowerLoss if bytes >= AHEAD_BYTES_MIN => Ahead::IfCheap,
             _ => Ahead::Not,
         };
         let mut rest = &mut runs[..];
