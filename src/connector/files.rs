@@ -211,11 +211,12 @@ impl FilesCommitter {
         unknown.sort();
         let Some(first) = unknown.first() else { return Ok(()) };
         let what = format!(
-            "{} ({} in all) is of a later epoch than {}, the newest in the state folder: that has lost checkpoints, or is a \
-             copy from before; to go on from it, move these files away: their results will be made again",
+            "{} ({} in all) is of a later epoch than {newest}, the newest in the state folder: that has lost checkpoints, or is \
+             a copy from before; to go on from it, move these files away (every `part-EPOCH-…` of an epoch above {newest}): \
+             their results will be made again",
             first.display(),
             unknown.len(),
-            self.newest_epoch
+            newest = self.newest_epoch
         );
         Err(foreign(&self.folder.path, what))
     }

@@ -48,8 +48,8 @@ pub(super) fn foreign(path: &Path, reason: impl Into<String>) -> ConnectorError 
 
 const NOT_RESTORED: &str = "this output folder does not belong to the state folder that the job goes on from: \
     give it the folder of its first start, or start with a new state folder and a new output folder";
-const GONE: &str = "this output folder is missing, and the job goes on from a checkpoint: \
-    bring back the folder of its first start, or start with a new state folder";
+const GONE: &str = "this output folder is missing, and the job goes on from a checkpoint or a savepoint, which belongs to the \
+    output of the job that made it: name that folder or a copy of it, or start afresh with a new state folder";
 const NOT_FRESH: &str = "the job starts afresh, and this output folder holds parts already: \
     give it an empty folder, or the state folder that the parts were made with";
 

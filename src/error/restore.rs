@@ -14,7 +14,8 @@ pub enum RestoreError {
     },
     /// Operators with state in the snapshot and in the dataflow differ.
     #[error(
-        "the operators with state, exactly-once sinks among them, have changed since epoch {epoch}: only in the snapshot: [{snapshot_only}], only in the dataflow: [{dataflow_only}]; give each its old name back, or start with a new state folder"
+        "the operators with state, exactly-once sinks among them, have changed since epoch {epoch}: {}; give each its old name back, or start with a new state folder",
+        sides(snapshot_only, dataflow_only)
     )]
     Operators {
         /// The epoch of the snapshot.
@@ -26,7 +27,7 @@ pub enum RestoreError {
     },
     /// A state has another type, and what is kept of it cannot become one of that.
     #[error(
-        "operator `{operator}`: its {state} is {now} now, but was {then} in epoch {epoch}, and cannot be migrated: {reason}; give the type back what it had, or start with a new state folder"
+        "operator `{operator}`: its state `{state}` is {now} now, but was {then} in epoch {epoch}, and cannot be migrated: {reason}; give the type back what it had, or start with a new state folder"
     )]
     Schema {
         /// The operator.
@@ -114,4 +115,11 @@ pub enum RestoreError {
         /// What the snapshot says.
         found: String,
     },
+}
+
+/// What only one side has, where it has something.
+fn sides(snapshot_only: &str, dataflow_only: &str) -> String {
+    let sides = [("snapshot", snapshot_only), ("dataflow", dataflow_only)];
+    let there = sides.iter().filter(|(_, names)| !names.is_empty());
+    there.map(|(side, names)| format!("only in the {side}: {names}")).collect::<Vec<_>>().join(", ")
 }

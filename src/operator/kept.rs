@@ -3,7 +3,7 @@
 use super::operating::Open;
 use crate::error::{DecodeError, Error, Failed, RestoreError, StateError, StoreError};
 use crate::page::FrozenPages;
-use crate::record::{Evolution, Hints, Mismatch, Record, Schema, Type};
+use crate::record::{Evolution, Field, Hints, Mismatch, Record, Schema, Type};
 use crate::snapshot::{Entry, RestoredEntry};
 
 impl Open {
@@ -100,7 +100,11 @@ fn evolution_between(then: &Schema, now: &Schema, hints: &Hints) -> Result<Evolu
     match (&then.ty, &now.ty) {
         (Type::Tuple(old), Type::Tuple(new)) => match (old.as_slice(), new.as_slice()) {
             ([old_key, old_value], [key, value]) => match between(old_key, key) {
-                Ok(keys) if keys.is_identity() => between(old_value, value).map_err(|error| of("value", &error)),
+                Ok(keys) if keys.is_identity() => match (has_ttl(old_value), has_ttl(value)) {
+                    (true, false) => Err("it had a time-to-live: `#[state(ttl_ms = …)]` gives it back".to_owned()),
+                    (false, true) => Err("it had no time-to-live".to_owned()),
+                    _ => between(old_value, value).map_err(|error| of("value", &error)),
+                },
                 Ok(_) => Err("its key is encoded otherwise now, and the key says where a value lies".to_owned()),
                 Err(error) => Err(of("key", &error)),
             },
@@ -108,6 +112,12 @@ fn evolution_between(then: &Schema, now: &Schema, hints: &Hints) -> Result<Evolu
         },
         _ => Err("it is no table of keys and values".to_owned()),
     }
+}
+
+/// Whether values are kept with the time at which they were written ([`super::kinds::Timed`]).
+fn has_ttl(value: &Type) -> bool {
+    let written = |field: &Field| field.name == "written_ns";
+    matches!(value, Type::Struct(name, fields) if name == "Timed" && fields.first().is_some_and(written))
 }
 
 fn of(part: &str, error: &Mismatch) -> String {

@@ -113,8 +113,9 @@ impl Checkpoints {
 
     /// Begins with a savepoint: the state folder must be new or empty, and is begun with a checked copy of this file, from which
     /// the job goes on as from any checkpoint, on whatever machine and at any parallelism. The file is only read, so any number
-    /// of jobs can begin with it. It holds for the first start only: a later one, which goes on from the state folder, is refused
-    /// with it.
+    /// of jobs can begin with it. An exactly-once sink gets the output folder of the job that made the savepoint, or a copy of
+    /// it, without the files of later epochs. It holds until the first checkpoint: a later start, which goes on from that, is
+    /// refused with it.
     pub fn from_savepoint(mut self, file: impl Into<PathBuf>) -> Self {
         self.from_savepoint = Some(file.into());
         self

@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Failed(Box<Failure>),
     /// Somebody wants a checkpoint, and is told when it is durable, or why not.
     Demand(Answer),
+    /// The same, and it is to be the last: when it is durable the attempt ends.
+    Last(Answer),
     /// Somebody wants a view.
     View(ViewAnswer),
     /// A task has handed over all that a view has of it.
@@ -80,6 +82,9 @@ pub(crate) struct Coordination {
     /// When the epoch under way began; the last one, made of final snapshots alone, has no such moment.
     begun_ns: Option<u64>,
     demands: Vec<(u64, Answer)>,
+    /// The epoch that is to be the last, and whether it is durable: nothing follows then.
+    last: Option<u64>,
+    has_ended: bool,
     views: Views,
     /// When the last epoch began that was a checkpoint.
     checkpoint_begun_ns: u64,
@@ -113,6 +118,8 @@ impl Coordination {
             finals: Vec::new(),
             begun_ns: None,
             demands: Vec::new(),
+            last: None,
+            has_ended: false,
             views: Views::default(),
             checkpoint_begun_ns,
             short_since_ns: None,
@@ -124,8 +131,13 @@ impl Coordination {
     pub(crate) fn poll(&mut self, now_ns: u64) -> Result<bool, Box<Failure>> {
         let clock = self.shared.meter.clock().clone();
         let (called_ns, closed_to) = (clock.now_ns(), self.machine.closed_to());
-        while let Ok(event) = self.events.try_recv() {
+        while !self.has_ended
+            && let Ok(event) = self.events.try_recv()
+        {
             self.hear(event, now_ns)?;
+        }
+        if self.has_ended {
+            return Ok(false);
         }
         // A commit takes its time, and what begins after it begins then.
         let took_ns = if self.machine.closed_to() > closed_to { clock.now_ns() - called_ns } else { 0 };
@@ -143,10 +155,14 @@ impl Coordination {
 
     pub(crate) fn hear(&mut self, event: Event, now_ns: u64) -> Result<(), Box<Failure>> {
         let action = match event {
+            _ if self.has_ended => None,
             Event::Failed(failure) => return Err(failure),
             Event::Demand(answer) => {
-                let epoch = self.machine.demand();
-                self.demands.push((epoch, answer));
+                self.demand(answer);
+                None
+            }
+            Event::Last(answer) => {
+                self.last = Some(self.demand(answer));
                 None
             }
             Event::View(answer) => {
@@ -177,25 +193,6 @@ impl Coordination {
             }
         };
         action.map_or(Ok(()), |action| self.act(action, now_ns))
-    }
-
-    /// The attempt is over. Whoever waits for a checkpoint hears why it does not come. (If another attempt follows, it could
-    /// be made then; but what he saw happen before he asked has not happened any more.)
-    pub(super) fn refuse_demands(&mut self, why: &Unmade) {
-        self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(why.to_string()));
-        self.ledger.update(|status| status.parts = 0);
-        let mut answers: Vec<Answer> = self.demands.drain(..).map(|(_, answer)| answer).collect();
-        while let Ok(event) = self.events.try_recv() {
-            match event {
-                Event::Demand(answer) => answers.push(answer),
-                Event::View(answer) => self.views.want(answer),
-                _ => {}
-            }
-        }
-        self.views.refuse(why);
-        for answer in answers {
-            answer.give(&Err(why.clone()), None);
-        }
     }
 
     /// Lets go of sinks and snapshots. What is left can serve another attempt.
@@ -325,23 +322,6 @@ impl Coordination {
         Ok(())
     }
 
-    /// An epoch is durable and its parts are published: whoever wants to know hears of it.
-    fn note_durable(&mut self, report: CheckpointReport) {
-        let CheckpointReport { epoch, bytes, duration_ns, cut_ns, .. } = report;
-        let is_kept = self.store.is_some();
-        self.ledger.update(|status| {
-            status.parts = 0;
-            if is_kept {
-                status.last = Some(report);
-                status.checkpoints += 1;
-                status.checkpoint_bytes += bytes;
-            }
-        });
-        self.ledger.committed(epoch, duration_ns);
-        tracing::debug!(epoch, bytes, duration_ns, cut_ns, "checkpoint durable");
-        self.answer(epoch, &Ok(report));
-    }
-
     /// Bytes of what the epoch under way holds of channels.
     fn channel_bytes(&self) -> u64 {
         let of_channel = |entry: &&Entry| Side::of_state(&entry.state).is_some();
@@ -360,19 +340,9 @@ impl Coordination {
         }
         Ok(())
     }
-
-    fn answer(&mut self, epoch: u64, result: &Result<CheckpointReport, Unmade>) {
-        let over = self.running == 0;
-        self.demands.retain(|(demanded, answer)| {
-            let waits = *demanded > epoch && !over;
-            if !waits {
-                answer.give(result, self.store.as_ref());
-            }
-            waits
-        });
-    }
 }
 
+mod answers;
 mod begin;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;

@@ -5,7 +5,7 @@ use super::control::Control;
 use super::coordinator::{CheckpointReport, Event};
 use super::diagnosis::Diagnosis;
 use super::metrics::Metrics;
-use super::pending::{Pending, refused};
+use super::pending::{Pending, Wanted, refused};
 use super::restart::Retry;
 use super::supervisor::{Supervisor, spawn};
 use super::views::PendingView;
@@ -159,7 +159,7 @@ impl Job {
     /// # Errors
     /// The job has no checkpoints.
     pub fn checkpoint(&self) -> Result<Pending, Error> {
-        Pending::ask(&self.control.shared(), &self.events)
+        Pending::ask(&self.control.shared(), &self.events, Wanted::Meanwhile)
     }
 
     /// Asks for a view of all keyed state, of all that has happened so far. It takes about as long as a checkpoint's cut and a

@@ -6,7 +6,7 @@ use super::attempt::{Kept, Made, Make};
 use super::coordinator::{Coordination, Event};
 use super::gauges::Dials;
 use super::metrics::Metrics;
-use super::pending::{Pending, Unmade, refused};
+use super::pending::{Pending, Unmade, Wanted, refused};
 use super::restart::Retry;
 use super::shared::Shared;
 use super::task::Task;
@@ -194,7 +194,7 @@ impl Local {
         if matches!(self.stage, Stage::Over) {
             return Err(refused("the job is over"));
         }
-        Pending::ask(&self.shared, &self.events)
+        Pending::ask(&self.shared, &self.events, Wanted::Meanwhile)
     }
 
     /// Asks for a view of all keyed state, of all that has happened so far. It is taken by the steps that follow; see

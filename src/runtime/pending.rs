@@ -45,9 +45,9 @@ pub(crate) enum Unmade {
     /// Out of time, or out of room.
     #[error("{0}")]
     GivenUp(String),
-    #[error("the job failed and went back to its newest checkpoint before this was made: ask again")]
+    #[error("the job failed and went back to its newest checkpoint before it was made: ask again")]
     Restarted,
-    #[error("the job ended before this was made")]
+    #[error("the job ended before it was made")]
     Ended,
 }
 
@@ -60,23 +60,40 @@ impl Pending<View> {
     }
 }
 
+/// What a checkpoint is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The job goes on.
+    Meanwhile,
+    /// It ends with it.
+    AsLast,
+}
+
+impl Wanted {
+    fn ask(self, events: &Sender<Event>, answer: Answer) {
+        // If the coordinator has gone, so has its end of `answer`, and waiting says that the job ended.
+        let _ = events.send(match self {
+            Self::Meanwhile => Event::Demand(answer),
+            Self::AsLast => Event::Last(answer),
+        });
+    }
+}
+
 impl Pending {
-    pub(super) fn ask(shared: &Shared, events: &Sender<Event>) -> Result<Self, Error> {
+    pub(super) fn ask(shared: &Shared, events: &Sender<Event>, wanted: Wanted) -> Result<Self, Error> {
         if !shared.checkpointing {
             return Err(refused("the job was started without checkpoints"));
         }
         let (answer, answered) = channel();
-        // If the coordinator has gone, so has its end of `answer`, and waiting says that the job ended.
-        let _ = events.send(Event::Demand(Answer::Durable(answer)));
+        wanted.ask(events, Answer::Durable(answer));
         Ok(Self(answered))
     }
 }
 
 impl Pending<(CheckpointReport, Pin)> {
-    pub(super) fn ask_pinned(events: &Sender<Event>) -> Self {
+    pub(super) fn ask_pinned(events: &Sender<Event>, wanted: Wanted) -> Self {
         let (answer, answered) = channel();
-        // As for a checkpoint.
-        let _ = events.send(Event::Demand(Answer::Pinned(answer)));
+        wanted.ask(events, Answer::Pinned(answer));
         Self(answered)
     }
 }

@@ -4,7 +4,7 @@
 use super::control::Control;
 use super::coordinator::{CheckpointReport, Event};
 use super::job::Job;
-use super::pending::{Pending, Unmade, refused};
+use super::pending::{Pending, Unmade, Wanted, refused};
 use super::supervisor::spawn;
 use crate::error::{Error, StoreError};
 use crate::snapshot::{Copying, Pin, check_savepoint};
@@ -91,16 +91,21 @@ impl Job {
     /// # Errors
     /// The job has no checkpoints; something has that name already, or its folder is missing.
     pub fn savepoint(&self, file: impl AsRef<Path>) -> Result<PendingSavepoint, Error> {
+        self.ask_savepoint(file.as_ref(), Wanted::Meanwhile)
+    }
+
+    /// The same, of a checkpoint that may be the last.
+    pub(super) fn ask_savepoint(&self, file: &Path, wanted: Wanted) -> Result<PendingSavepoint, Error> {
         if !self.control.shared().checkpointing {
             return Err(refused("the job was started without checkpoints"));
         }
-        let path = file.as_ref().to_owned();
+        let path = file.to_owned();
         check_savepoint(&path)?;
         let making = Making { path, copying: Copying::default(), stage: Mutex::default(), changed: Condvar::new() };
         let making = Arc::new(making);
         let (made, control, events) = (making.clone(), self.control.clone(), self.events.clone());
         let thread = spawn("snapring-savepoint", move || {
-            let result = made.make(&control, &events);
+            let result = made.make(&control, &events, wanted);
             tracing::info!(path = %made.path.display(), made = result.is_ok(), "savepoint");
             made.note(|stage| (stage.result, stage.is_over) = (Some(result), true));
         })?;
@@ -118,9 +123,9 @@ impl Making {
         self.changed.notify_all();
     }
 
-    fn make(&self, control: &Control, events: &Sender<Event>) -> Result<SavepointReport, Unsaved> {
+    fn make(&self, control: &Control, events: &Sender<Event>, wanted: Wanted) -> Result<SavepointReport, Unsaved> {
         let begin = Instant::now();
-        let pinned = self.pin(control, events);
+        let pinned = self.pin(control, events, wanted);
         let told = pinned.as_ref().map(|(checkpoint, _)| *checkpoint).map_err(Unmade::clone);
         self.note(|stage| stage.checkpoint = Some(told));
         let (checkpoint, pin) = pinned.map_err(Unsaved::Unmade)?;
@@ -129,9 +134,14 @@ impl Making {
     }
 
     /// Waits for a checkpoint; if the job fails meanwhile and goes on, for the next one.
-    fn pin(&self, control: &Control, events: &Sender<Event>) -> Result<(CheckpointReport, Pin), Unmade> {
+    fn pin(
+        &self,
+        control: &Control,
+        events: &Sender<Event>,
+        wanted: Wanted,
+    ) -> Result<(CheckpointReport, Pin), Unmade> {
         loop {
-            let pending = Pending::ask_pinned(events);
+            let pending = Pending::ask_pinned(events, wanted);
             let result = loop {
                 if !self.copying.is_wanted() {
                     return Err(Unmade::GivenUp("nobody waits for it any more".to_owned()));

@@ -7,7 +7,7 @@
 use super::coordinator::CheckpointReport;
 use super::gauges::Whereabouts;
 use super::job::{Job, Summary};
-use super::pending::Unmade;
+use super::pending::{Pending, Unmade, Wanted};
 use super::savepoint::PendingSavepoint;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl Job {
     /// The job had failed.
     pub fn stop_with_savepoint(self, file: impl AsRef<Path>, deadline: Duration) -> Result<Stopped, Error> {
         let until = Deadline::new(deadline);
-        let asked = self.savepoint(file);
+        let asked = self.ask_savepoint(file.as_ref(), Wanted::AsLast);
         let checkpoint = match &asked {
             Ok(pending) => match pending.checkpoint_within(until.left_in_order()) {
                 Some(result) => result.or_else(|unmade| self.last_of_all(&unmade)),
@@ -124,7 +124,8 @@ impl Job {
             return Err(NO_CHECKPOINTS.to_owned());
         }
         loop {
-            let pending = self.checkpoint().map_err(|error| error.to_string())?;
+            let pending = Pending::ask(&self.control.shared(), &self.events, Wanted::AsLast);
+            let pending = pending.map_err(|error| error.to_string())?;
             match pending.wait_for(until.left_in_order()) {
                 Some(Ok(report)) => return Ok(report),
                 // It goes on: the next one will do.

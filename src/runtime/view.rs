@@ -92,6 +92,20 @@ impl View {
         (0..self.0.tables.len()).filter(is_first).map(|at| (&*self.0.tables[at].operator, &*self.0.tables[at].state))
     }
 
+    /// What there is instead of a state that there is not.
+    fn lacks(&self, operator: &str, state: &str) -> String {
+        let of_operator: Vec<_> = self.states().filter(|(of, _)| *of == operator).collect();
+        let there = if of_operator.is_empty() { self.states().collect() } else { of_operator };
+        let there: Vec<String> = there.iter().map(|(operator, state)| format!("`{operator}` `{state}`")).collect();
+        let there = if there.is_empty() { "none at all".to_owned() } else { there.join(", ") };
+        if state == TABLE {
+            return format!(
+                "operator `{operator}` does not keep one value per key: name a state, by `View::state`, out of {there}"
+            );
+        }
+        format!("the view has no state `{state}` of an operator `{operator}`, but {there}")
+    }
+
     /// Calls `each` with operator, state, task, key and value, encoded, of all there is. A table without keys is passed over.
     ///
     /// # Panics
@@ -126,11 +140,7 @@ impl View {
         let (mut parts, outdated): (Vec<_>, Vec<_>) = all.partition(|at| self.0.tables[*at].outdated.is_none());
         parts.sort_by_key(|at| self.0.tables[*at].task);
         let Some(first) = parts.first().map(|at| &self.0.tables[*at]) else {
-            let there: Vec<String> = self.states().map(|(operator, state)| format!("`{operator}` `{state}`")).collect();
-            return Err(refused(&format!(
-                "the view has no state `{state}` of an operator `{operator}`, but {}",
-                if there.is_empty() { "none at all".to_owned() } else { there.join(", ") }
-            )));
+            return Err(refused(&self.lacks(operator, state)));
         };
         let schema = <(K, V)>::schema();
         if first.schema != schema {

@@ -132,7 +132,7 @@ impl Store {
         self.look().map_err(|error| self.fail(error))?;
         let lengths = self.earlier.iter().map(|file| file.source.len_bytes().unwrap_or(0));
         let bytes_before = lengths.sum::<u64>() + self.current.sink.len_bytes().unwrap_or(0);
-        let number = self.next_number();
+        let number = self.next_number()?;
         let superblock = Superblock::of_generation(number, 0, self.id(), self.current.geometry());
         let made = self.make_dense(number, superblock);
         let sink = made.inspect_err(|_| {

@@ -136,15 +136,19 @@ impl Store {
     }
 
     /// Above those of all files.
-    pub(super) fn next_number(&self) -> u32 {
+    pub(super) fn next_number(&self) -> Result<u32, StoreError> {
         // What keeps it from being listed, keeps it from being made as well.
         let list = self.home.list().unwrap_or_default();
-        list.last().copied().unwrap_or(0).max(self.current.number) + 1
+        let highest = list.last().copied().unwrap_or(0).max(self.current.number);
+        highest.checked_add(1).ok_or_else(|| {
+            let reason = "no number is higher, so no file can follow it: give this one the name that it had".to_owned();
+            StoreError::Foreign { path: self.home.path(highest), reason }
+        })
     }
 
     /// Begins a new generation.
     fn renew(&mut self) -> Result<(), StoreError> {
-        let number = self.next_number();
+        let number = self.next_number()?;
         let (follows, id, geometry) = (self.newest().unwrap_or(0), self.id(), self.current.geometry());
         let superblock = Superblock::of_generation(number, follows, id, geometry);
         let new = Generation::make(&mut *self.home, number, &superblock)?;

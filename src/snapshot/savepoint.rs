@@ -84,10 +84,12 @@ impl Pin {
 }
 
 impl Store {
-    /// Opens a new store in `dir`, which must be new or empty, that begins with a savepoint. That is only read.
+    /// Opens a new store in `dir`, which must be new or empty, that begins with a savepoint. That is only read. A store that has
+    /// begun with this very savepoint and holds nothing else yet is opened as it is: so a start that was refused afterwards
+    /// can be tried again.
     ///
     /// # Errors
-    /// `Foreign`: the folder holds something, or the file is no savepoint. `Corrupt`, naming what of it is damaged; as
+    /// `Foreign`: the folder holds something else, or the file is no savepoint. `Corrupt`, naming what of it is damaged; as
     /// [`Store::open`]. There is no store then.
     pub fn open_from(savepoint: &Path, dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         check_options(dir, &options)?;
@@ -101,6 +103,11 @@ impl Store {
         let path = home.path(1);
         let at = |fault: Fault| fault.at(&path);
         if !home.list().map_err(io("list the generations beside")).map_err(at)?.is_empty() {
+            let store = Self::open_on(home, options)?;
+            let epochs: Vec<u64> = store.epochs().iter().map(|info| info.epoch).collect();
+            if store.id() == saved.head.id && epochs == [saved.entry.epoch.get()] {
+                return Ok(store);
+            }
             let reason = "there is a store already: leave out the savepoint to go on from that, or name a new folder";
             return Err(foreign(&path, reason));
         }
@@ -164,6 +171,10 @@ impl Generations for Alone {
         self.0.clone()
     }
     fn open(&self, _: u32) -> stdio::Result<Box<dyn ReadAt>> {
+        if self.0.is_dir() {
+            let what = "it is a folder, and a savepoint is a file, such as --savepoint or `Job::savepoint` has made";
+            return Err(stdio::Error::other(what));
+        }
         Ok(Box::new(PwriteSink::new(File::open(&self.0)?)))
     }
     fn pin(&self, _: u64) -> Pinned {

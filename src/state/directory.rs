@@ -5,12 +5,14 @@
 //! elements of one key's list or map all belong to the key group of that key. There buckets lie deeper than elsewhere, and
 //! the entry of the region names a *deeper* directory, for that region alone.
 
+mod deeper;
 mod depths;
 
 use super::StateError;
 use super::range::HashRange;
 use super::room::Region;
 use crate::page::PageId;
+use deeper::{Deeper, is_time};
 pub(super) use depths::Depths;
 
 /// Goes through buckets one by one, as [`depths::EachRegion`] does.
@@ -23,10 +25,6 @@ pub(super) const DEPTH_MAX: u32 = 32;
 const ENTRIES_PER_BUCKET: u64 = 16;
 /// Above so many entries per bucket it is to become smaller.
 const ENTRIES_PER_BUCKET_TOO_MANY: u64 = 32;
-/// So many entries are looked at for each merge, on average.
-const LOOKED_AT: usize = 64;
-/// A directory of at most so many is looked at each time: a merge moves more.
-const ALWAYS_LOOKED_AT: usize = 4096;
 /// So many entries are got ready for one bit more whenever a bucket changes: far more than one, so that it is done in time.
 const GOT_READY: usize = 64;
 /// By so many bits a bucket may lie deeper than a directory in proportion, whatever else there is: see [`Depths::admit`].
@@ -55,39 +53,6 @@ pub(super) struct Directory {
 }
 
 const _: () = assert!(1 << DEEPER_BITS <= ENTRIES_PER_BUCKET * BUCKETS_FREE);
-
-/// The buckets of a region that is one entry of the directory above.
-#[derive(Default)]
-struct Deeper {
-    shift: u32,
-    /// A power of two of them.
-    buckets: Vec<PageId>,
-    /// As above.
-    merges: usize,
-}
-
-impl Deeper {
-    fn at(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize & (self.buckets.len() - 1)
-    }
-
-    /// Two buckets have become one: it is halved, if both entries of each pair agree, as often as that goes. All of it is looked
-    /// at only every so many merges, so that a merge costs the same whatever its size.
-    fn halve_in_time(&mut self) {
-        if !is_time(&mut self.merges, self.buckets.len()) {
-            return;
-        }
-        while self.buckets.len() > 1 && self.buckets.chunks(2).all(|pair| pair[0] == pair[1]) {
-            self.buckets = self.buckets.iter().step_by(2).copied().collect();
-            self.shift += 1;
-        }
-    }
-
-    /// How many buckets there are: each is a run of entries.
-    fn count(&self) -> u64 {
-        1 + self.buckets.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
-    }
-}
 
 impl Directory {
     /// All holes, for prefixes of so many bits (at least one).
@@ -384,16 +349,6 @@ impl Directory {
             self.holes_in(region.start | 1 << (63 - depth), depth + 1, holes);
         }
     }
-}
-
-/// One more merge: whether so many entries are to be looked at for whether they can be half as many.
-fn is_time(merges: &mut usize, entries: usize) -> bool {
-    *merges += 1;
-    let is_time = entries <= ALWAYS_LOOKED_AT || *merges * LOOKED_AT >= entries;
-    if is_time {
-        *merges = 0;
-    }
-    is_time
 }
 
 /// The number of the deeper directory that an entry names.

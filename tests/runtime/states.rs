@@ -226,6 +226,24 @@ impl Visit for Other {
     }
 }
 
+/// A state has no time-to-live any more.
+#[derive(KeyedState)]
+struct Lasting {
+    pages: List<String>,
+    times: Map<String, u64>,
+    last: Value<u64>,
+}
+
+impl Visit for Lasting {
+    fn visit(&mut self, page: String) -> Result<u64, Failed> {
+        self.last.set(self.times.get(&page)?.unwrap_or(0));
+        Ok(self.pages.push(page).map(|()| 0)?)
+    }
+    fn count(&mut self) -> Result<u64, Failed> {
+        Ok(self.pages.len()?)
+    }
+}
+
 #[test]
 fn a_new_state_begins_empty_and_one_that_is_lost_is_refused() {
     let bench = Bench::new();
@@ -241,6 +259,8 @@ fn a_new_state_begins_empty_and_one_that_is_lost_is_refused() {
         matches!(&refused, Error::Restore(RestoreError::Schema { state, .. }) if state == "pages/items"),
         "{refused}"
     );
+    let refused = bench.job::<Lasting>(2).err().unwrap().to_string();
+    assert!(refused.contains("`last`") && refused.contains("`#[state(ttl_ms = …)]` gives it back"), "{refused}");
     bench.job::<More>(3).unwrap().run().unwrap();
     let mut out = bench.out.committed();
     out.retain(|(user, _)| *user == 4);

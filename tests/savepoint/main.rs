@@ -90,17 +90,38 @@ fn a_job_goes_on_while_its_savepoint_is_made_and_others_begin_with_it() {
 }
 
 #[test]
-fn a_second_start_with_the_same_savepoint_and_folder_is_refused() {
+fn a_start_with_a_savepoint_can_be_tried_again_until_its_first_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let (out, file) = (Collect::new(), dir.path().join("saved"));
     let job = start(draw(EVENTS, &out), 2, Checkpoints::on_demand().to(dir.path().join("S")));
     drop(job.savepoint(&file).unwrap().wait().unwrap());
     drop(job);
     let again = || Checkpoints::on_demand().to(dir.path().join("T")).from_savepoint(&file);
+    // As long as nothing has come of it, it is the same start once more.
     drop(start(draw(EVENTS, &out), 2, again()));
+    start(draw(EVENTS, &out), 2, again()).checkpoint().unwrap().wait().unwrap();
     let refused = draw(EVENTS, &out).start(Config::new().unpinned_workers(1).checkpoints(again())).unwrap_err();
     assert!(refused.to_string().contains("leave out the savepoint"), "{refused}");
     drop(start(draw(EVENTS, &out), 2, Checkpoints::on_demand().to(dir.path().join("T"))));
+}
+
+/// Whatever the interval: what is committed after the checkpoint that a savepoint holds would come twice.
+#[test]
+fn nothing_follows_the_savepoint_with_which_a_job_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let out = Collect::new();
+        let checkpoints = Checkpoints::every(ms(1)).to(dir.path().join(format!("S{round}")));
+        let checkpoints = checkpoints.durability(Durability::ProcessCrash);
+        let job = start(draw(EVENTS, &out), 2, checkpoints);
+        until("some records", || job.progress().records > 1000);
+        let stopped = job.stop_with_savepoint(dir.path().join(format!("saved{round}")), ms(20_000)).unwrap();
+        if let Some(Ok(file)) = stopped.savepoint {
+            let epochs: Vec<u64> = Reader::open(&file).unwrap().epochs().iter().map(|info| info.epoch).collect();
+            assert_eq!(epochs, [stopped.summary.last_epoch.unwrap()]);
+            assert_eq!(stopped.checkpoint.unwrap().epoch, epochs[0]);
+        }
+    }
 }
 
 /// A job that has made a checkpoint and has no end.

@@ -106,7 +106,7 @@ impl Planner<'_> {
         });
         if !then.is_empty() && !now.is_empty() && taken.clone().next().is_none() {
             let what = if owner.variant.is_empty() { "it" } else { "the variant" };
-            return Err(mismatch(path, format!("no field that {what} had is there any more: it would be empty")));
+            return Err(mismatch(path, format!("has none of the fields that {what} had: it would be empty")));
         }
         if taken.is_sorted_by(|a, b| a < b) {
             return Ok(in_order(then, moves));

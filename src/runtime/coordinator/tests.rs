@@ -159,6 +159,29 @@ fn of_an_epoch_given_up_the_parts_are_kept_and_the_rest_is_not() {
 }
 
 #[test]
+fn nothing_follows_an_epoch_that_is_to_be_the_last() {
+    let (mut coordination, events, disk, _log) = coordination();
+    let (answer, answered) = channel();
+    events.send(Event::Last(Answer::Durable(answer))).unwrap();
+    coordination.poll(0).unwrap();
+    for (task, name) in [(0, "a"), (1, "b")] {
+        events.send(Event::Snapshot { task, epoch: 1, snapshot: snapshot(name) }).unwrap();
+    }
+    // Either would make epoch 2.
+    let (later, _unheard) = channel();
+    events.send(Event::Demand(Answer::Durable(later))).unwrap();
+    for task in 0..2 {
+        events.send(Event::Finished { task, snapshot: snapshot("late") }).unwrap();
+    }
+    for _ in 0..3 {
+        assert!(!coordination.poll(0).unwrap(), "it has not come to its end by itself");
+    }
+    assert!(coordination.shared.is_stopping());
+    assert_eq!(answered.try_recv().map(|result| result.map(|report| report.epoch)), Ok(Ok(1)));
+    assert_eq!(Store::open_on(Box::new(disk.fork()), StoreOptions::default()).unwrap().newest(), Some(1));
+}
+
+#[test]
 fn the_last_epoch_answers_everybody() {
     let (mut coordination, events, _disk, _log) = coordination();
     let (first, first_answered) = channel();

@@ -57,6 +57,18 @@ fn it_is_there_whole_or_not_at_all() {
 }
 
 #[test]
+fn it_can_begin_again_until_something_has_come_of_it() {
+    let (from, to) = (saved(3), SimDisk::new());
+    for _ in 0..2 {
+        let store = begin(&from, &to, options()).unwrap();
+        check(&store.read(3).unwrap()).unwrap();
+    }
+    assert!(begin(&saved(2), &to, options()).unwrap_err().to_string().contains("leave out the savepoint"));
+    commit(&mut Store::open_on(Box::new(to.clone()), options()).unwrap(), 4);
+    assert!(begin(&from, &to, options()).unwrap_err().to_string().contains("leave out the savepoint"));
+}
+
+#[test]
 fn a_failing_or_full_disk_leaves_none() {
     let from = saved(2);
     for incident in [Incident::Fail, Incident::Full] {

@@ -85,7 +85,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
 
-    /// Begin with this savepoint: the folder of --state must be new or empty, and is begun with a checked copy of the file
+    /// Begin with this savepoint: the folder of --state must be new or empty, and is begun with a checked copy of the file;
+    /// --output is that of the job which made it, or a copy
     #[arg(long, value_name = "FILE", requires = "state", conflicts_with = "epoch")]
     pub from_savepoint: Option<PathBuf>,
 

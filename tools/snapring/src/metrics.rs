@@ -45,6 +45,10 @@ pub fn text(metrics: &Metrics, fills: &Fills) -> String {
 /// One line about the memory for state.
 fn memory(memory: &MemoryMetrics) -> String {
     let MemoryMetrics { in_use_bytes, limit_bytes, stalls, stalled_ns, .. } = *memory;
+    // A job that has ended has given back all.
+    if (in_use_bytes, stalls) == (0, 0) {
+        return String::new();
+    }
     let mut text = format!("memory for state: {}", HumanBytes(in_use_bytes));
     if limit_bytes < usize::MAX as u64 {
         text += &format!(" of {}", HumanBytes(limit_bytes));

@@ -157,7 +157,8 @@ fn tell(args: &RunArgs, report: &Report<'_>, stop: Option<Stop>) -> Outcome {
     if summary.finished_before {
         let epoch = summary.restored_epoch.unwrap_or(0);
         say(&format!(
-            "{}: the state folder holds the finished job (epoch {epoch}); its results are committed, nothing is left to do",
+            "{}: the state folder holds the finished job (epoch {epoch}); its results are committed, nothing is left to do; \
+             to run it again, name another --state and --output",
             args.job
         ));
     } else {

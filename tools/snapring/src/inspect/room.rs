@@ -3,6 +3,7 @@
 
 use super::listed;
 use crate::outcome::{Outcome, Wrong, print, print_json};
+use indicatif::HumanBytes;
 use serde_json::json;
 use snapring::error::StoreError;
 use snapring::snapshot::{Compacted, Pruned, Reader, Store, StoreOptions};
@@ -19,7 +20,7 @@ pub fn prune(dir: &Path, keep: Option<u32>, epochs: &[u64], as_json: bool) -> Ou
     }
     let mut text = match &gone[..] {
         [] => "gave up no checkpoint\n".to_owned(),
-        _ => format!("gave up {}, {freed_bytes} bytes are free for others\n", listed(&gone)),
+        _ => format!("gave up {}, {} are free for others\n", listed(&gone), HumanBytes(freed_bytes)),
     };
     if !held.is_empty() {
         text += &format!("kept {} all the same: it is being read, or shares a file with others\n", listed(&held));
@@ -28,13 +29,15 @@ pub fn prune(dir: &Path, keep: Option<u32>, epochs: &[u64], as_json: bool) -> Ou
     Ok(0)
 }
 
-/// Makes the file as small as what is in it.
+/// Makes the file about as small as what is in it: whole segments of some MiB stay.
 pub fn compact(dir: &Path, as_json: bool) -> Outcome {
     let Compacted { epochs, bytes_before, bytes_after } = open(dir)?.compact()?;
     if as_json {
         print_json(&json!({ "checkpoints": epochs, "bytes_before": bytes_before, "bytes_after": bytes_after }))?;
     } else {
-        print(format!("{epochs} checkpoints: {bytes_before} bytes before, {bytes_after} bytes now\n"))?;
+        let plural = if epochs == 1 { "" } else { "s" };
+        let (before, after) = (HumanBytes(bytes_before), HumanBytes(bytes_after));
+        print(format!("{epochs} checkpoint{plural}: {before} before, {after} now\n"))?;
     }
     Ok(0)
 }
