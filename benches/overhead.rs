@@ -2,19 +2,19 @@
 //! worker; the writer has the other core. Checkpoints go to a file on disk, durable against a loss of power.
 //!
 //! In one job times with checkpoints alternate with times without, so that both have the same state, the same keys and the
-//! same neighbours. What changes between two checkpoints is a window of the hash space that moves on: so a share of the pages,
-//! and not of the keys. `cargo bench --bench overhead` takes some minutes; `-- "1024 MiB, 1 %"` runs the rows with that in
-//! their name, `-- --full` adds 2 GiB, an interval of 10 s and other protocols; `-- --test` runs it small. The state folder is
-//! made under `target/`, which must be on a disk: elsewhere a sync costs nothing and proves nothing.
+//! same neighbours. What changes between two checkpoints are the keys of a window over the pages of the state, which moves
+//! on: a share of the pages, not of the keys wherever they are. `cargo bench --bench overhead` takes some minutes;
+//! `-- "1024 MiB, 1 %"` runs the rows with that in their name, `-- --full` adds 2 GiB, an interval of 10 s and other
+//! protocols; `-- --test` runs it small. The state folder is made under `target/`, which must be on a disk: elsewhere a sync
+//! costs nothing and proves nothing.
 
 mod support;
 
 use snapring::connector::{Discard, Generate};
 use snapring::runtime::{CheckpointMetrics, CheckpointOutcome, Checkpoints};
-use snapring::state::Hasher;
 use snapring::{Dataflow, Job, Protocol};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use support::{median, pinned, placement_ns};
 
@@ -51,31 +51,28 @@ fn rows(full: bool) -> Vec<Row> {
     rows
 }
 
-/// Keys in the order of their hashes, of which a window is drawn from.
+/// Keys, of which a window is drawn from.
 struct Keys {
-    sorted: Vec<u64>,
+    count: u64,
+    /// In the order in which they lie in the pages of the state, once that is known.
+    by_page: OnceLock<Vec<u64>>,
     window: AtomicU64,
     per_mille: u64,
 }
 
 impl Keys {
     fn new(count: u64, per_mille: u64) -> Self {
-        let (hasher, mut scratch) = (Hasher::default(), Vec::new());
-        let mut sorted: Vec<u64> = (0..count).collect();
-        sorted.sort_by_cached_key(|key| hasher.hash(key, &mut scratch));
-        Self { sorted, window: AtomicU64::new(0), per_mille }
+        Self { count, by_page: OnceLock::new(), window: AtomicU64::new(0), per_mille }
     }
 
-    /// The key of an event: first each once, then those of the window.
+    /// The key of an event: first each in turn, then those of the window.
     fn key(&self, index: u64) -> u64 {
-        let count = self.sorted.len() as u64;
-        if index < count {
-            return index;
-        }
+        let count = self.count;
+        let Some(by_page) = self.by_page.get() else { return index % count };
         let span = (count * self.per_mille / 1000).max(1);
         let first = self.window.load(Ordering::Relaxed) * span;
         let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        self.sorted[((first + mixed % span) % count) as usize]
+        by_page[((first + mixed % span) % count) as usize]
     }
 }
 
@@ -88,11 +85,22 @@ fn start(row: Row, keys: &Arc<Keys>, folder: &std::path::Path) -> Job {
         .sink("out", Discard::new());
     let checkpoints = Checkpoints::on_demand().protocol(row.protocol).to(folder);
     let job = flow.start(pinned(1).checkpoints(checkpoints)).expect("it starts");
-    while job.progress().records < keys.sorted.len() as u64 {
+    while job.progress().records < keys.count {
         std::thread::sleep(Duration::from_millis(5));
     }
-    job.checkpoint().and_then(|asked| asked.wait()).expect("the first one is durable");
+    let view = job.view().and_then(|asked| asked.wait()).expect("nothing keeps it");
+    let table = view.table::<u64, Value>("counts").expect("it is kept under this name");
+    let mut by_page = Vec::new();
+    table.each(|key, _| by_page.push(key)).expect("it is all in memory");
+    keys.by_page.set(by_page).expect("it is set once");
+    drop((table, view));
+    checkpoint(&job);
     job
+}
+
+/// Makes one, and waits until it is durable.
+fn checkpoint(job: &Job) {
+    job.checkpoint().and_then(|asked| asked.wait()).expect("there is room");
 }
 
 /// Runs for a while with windows that move every so often, and with a checkpoint of each if they are wanted; events per second.
@@ -133,13 +141,15 @@ fn measure(row: Row, intervals: &[Duration], rounds: usize, is_test: bool) {
     let keys = Arc::new(Keys::new(state_bytes * 2 / 3 / ENTRY_BYTES, row.per_mille));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("target is writable");
     let job = start(row, &keys, folder.path());
-    println!("{}: {} keys, {} MiB in memory", row.name(), keys.sorted.len(), job.metrics().memory.in_use_bytes >> 20);
+    println!("{}: {} keys, {} MiB in memory", row.name(), keys.count, job.metrics().memory.in_use_bytes >> 20);
     for every in intervals {
         let lasts = if is_test { *every } else { (*every * 3).max(Duration::from_secs(1)) };
         let (mut off, mut on, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
-            let newest = job.metrics().checkpoints.last().map_or(0, |checkpoint| checkpoint.epoch);
             off.push(phase(&job, &keys, *every, lasts, false) as u64);
+            // All that has changed meanwhile belongs to no interval.
+            checkpoint(&job);
+            let newest = job.metrics().checkpoints.last().map_or(0, |checkpoint| checkpoint.epoch);
             on.push(phase(&job, &keys, *every, lasts, true) as u64);
             seen.extend(job.metrics().checkpoints.into_iter().filter(|checkpoint| checkpoint.epoch > newest));
         }
