@@ -8,6 +8,7 @@
 //! 3. Each lane flushes by itself: a full ring holds up no other.
 //! 4. The waiting records of all lanes together have a limit, by the size of the Rust values; what they own on the heap
 //!    is not counted. Marks are not counted either: a task with leftovers processes nothing, so there are few.
+//! 5. Behind the end of a loop no record goes: it would find nobody.
 
 mod cut;
 
@@ -15,6 +16,7 @@ use super::ring_producer::Producer;
 use crate::error::{Cause, Failed};
 use crate::marks::Mark;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub use cut::Save;
 
@@ -25,6 +27,8 @@ pub struct Outbox<T> {
     waiting: usize,
     waiting_marks: usize,
     limit_bytes: usize,
+    /// It takes no more records, because this loop has ended.
+    ended: Option<Arc<str>>,
 }
 
 struct Lane<T> {
@@ -41,7 +45,8 @@ struct Lane<T> {
 impl<T> Outbox<T> {
     /// An outbox over these rings, one a lane, in which records of at most `limit_bytes` may wait.
     pub fn new(producers: Vec<Producer<T>>, limit_bytes: usize) -> Self {
-        Self { lanes: producers.into_iter().map(Lane::new).collect(), waiting: 0, waiting_marks: 0, limit_bytes }
+        let lanes = producers.into_iter().map(Lane::new).collect();
+        Self { lanes, waiting: 0, waiting_marks: 0, limit_bytes, ended: None }
     }
 
     /// The number of lanes.
@@ -52,7 +57,8 @@ impl<T> Outbox<T> {
     /// Sends a record down a lane.
     ///
     /// # Errors
-    /// [`Cause::OutboxFull`]: it found no free slot, and more than the limit waits already. The record is dropped.
+    /// [`Cause::OutboxFull`]: it found no free slot, and more than the limit waits already. [`Cause::AfterLoop`]: the loop has
+    /// ended ([`Outbox::end_loop`]). The record is dropped.
     ///
     /// # Panics
     /// There is no such lane.
@@ -68,16 +74,19 @@ impl<T> Outbox<T> {
         Ok(())
     }
 
-    /// Opens a slot of a lane, unless leftovers go first or none is free.
+    /// Opens a slot of a lane, unless leftovers go first, or none is free, or the loop has ended.
     #[inline(never)]
     fn open(&mut self, lane: usize) -> bool {
         let lane = &mut self.lanes[lane];
-        !lane.is_waiting() && lane.producer.open()
+        self.ended.is_none() && !lane.is_waiting() && lane.producer.open()
     }
 
     /// Counts one more record among the leftovers of a lane, and makes room for it.
     #[inline(never)]
     fn make_room_to_wait(&mut self, lane: usize) -> Result<(), Failed> {
+        if let Some(feedback) = &self.ended {
+            return Err(Cause::AfterLoop { feedback: feedback.to_string() }.into());
+        }
         if (self.waiting + 1) * size_of::<T>() > self.limit_bytes {
             return Err(Cause::OutboxFull { limit_bytes: self.limit_bytes }.into());
         }
@@ -132,6 +141,14 @@ impl<T> Outbox<T> {
         for lane in &mut self.lanes {
             lane.producer.publish();
         }
+    }
+
+    /// The loop of this name, into whose head the rings lead, has ended: from here on no record is taken, only marks. What lies in
+    /// open slots is handed over.
+    pub fn end_loop(&mut self, feedback: &Arc<str>) {
+        // No slot stays open: whoever wants one is told, and nobody else needs to ask.
+        self.publish();
+        self.ended = Some(feedback.clone());
     }
 
     /// Whether records or marks wait for a free slot. The task then processes nothing.

@@ -114,13 +114,16 @@ impl Build<'_> {
             Side::Input => drawn.to,
             Side::Output => drawn.from,
         };
+        let inside = self.plan.loops.is_inside(drawn);
+        let is_head = inside && self.plan.loops.is_head(drawn.to);
         EdgeEnd {
             edge: drawn.name.as_str().into(),
             chain: graph.chains[chain].name.as_str().into(),
             task: self.index,
             tasks: self.tasks,
             one_to_one: drawn.is_one_to_one(self.plan.chains[drawn.from].tasks, self.plan.chains[drawn.to].tasks),
-            inside: self.plan.loops.is_inside(drawn),
+            inside,
+            head: is_head.then(|| graph.chains[drawn.to].name.as_str().into()),
         }
     }
 

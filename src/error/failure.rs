@@ -49,14 +49,14 @@ pub enum Cause {
     /// A ring's other end is gone without a reason given.
     #[error("a neighbouring task is gone without having ended its stream")]
     NeighbourGone,
-    /// Records came round in a loop that had ended: an operator in it emits into it from its `on_end`.
+    /// A record was to go round in a loop that had ended: an operator in it emits into it from its `on_end`.
     #[error(
-        "{records} records came round after their loop had ended: an operator in it emits into the loop when its input ends. \
-         Emit there only what leaves the loop"
+        "the loop `{feedback}` had ended when a record was to go round in it once more: an operator in it emits into the loop when \
+         its input ends. Emit there only what leaves the loop"
     )]
     AfterLoop {
-        /// In the batch that came.
-        records: u64,
+        /// The name of the feedback.
+        feedback: String,
     },
     /// A source or a sink failed.
     #[error(transparent)]

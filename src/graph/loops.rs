@@ -79,6 +79,12 @@ impl Loops {
         self.by_chain[edge.from].is_some_and(|component| self.by_chain[edge.to] == Some(component))
     }
 
+    /// Whether feedback edges lead into a chain.
+    #[must_use]
+    pub fn is_head(&self, chain: usize) -> bool {
+        self.by_chain[chain].is_some_and(|component| self.components[component].heads.contains(&chain))
+    }
+
     /// Holds them against the feedback edges that were declared.
     ///
     /// # Errors

@@ -84,6 +84,7 @@ impl<T: Send> Outgoing for Delivering<T> {
         self.outbox.mark_all(mark);
     }
     fn mark_inside(&mut self, _: Mark) {}
+    fn end_loop(&mut self) {}
     fn publish_end(&mut self) {}
     fn cut(&mut self, through: Through) {
         if let Through::Barrier(epoch) | Through::Published(epoch) | Through::Kept(epoch) = through {

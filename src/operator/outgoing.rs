@@ -25,6 +25,8 @@ pub(crate) trait Outgoing {
     fn mark(&mut self, mark: Mark);
     /// Sends one on those that stay within their loop.
     fn mark_inside(&mut self, mark: Mark);
+    /// The loop that they are in has ended: no record may go to its head any more.
+    fn end_loop(&mut self);
     /// Nothing follows: says so beside the rings, where consumers look there.
     fn publish_end(&mut self);
     /// Cuts them.
@@ -51,6 +53,8 @@ pub(crate) struct EdgeEnd {
     pub(crate) one_to_one: bool,
     /// Both ends are in the same loop.
     pub(crate) inside: bool,
+    /// That, and it leads to a head of the loop: its name.
+    pub(crate) head: Option<Arc<str>>,
 }
 
 impl EdgeEnd {

@@ -180,6 +180,11 @@ impl<T: Record, R: SendTo<T>> Outgoing for Rings<T, R> {
             self.outbox.mark_all(mark);
         }
     }
+    fn end_loop(&mut self) {
+        if let Some(head) = &self.end.head {
+            self.outbox.end_loop(head);
+        }
+    }
     fn publish_end(&mut self) {
         self.outbox.end_cut();
     }

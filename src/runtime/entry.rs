@@ -7,7 +7,7 @@ use super::input::{Input, Taken};
 use super::shared::Shared;
 use crate::channel::Records;
 use crate::checkpoint::{Cut, InputKind, TaskCut};
-use crate::error::{Cause, Failed};
+use crate::error::Failed;
 use crate::marks::Mark;
 use crate::operator::{EdgeEnd, Link, Pipe, Visit};
 use crate::record::{Record, encode_items};
@@ -182,6 +182,10 @@ impl<T: Record> Body for Entry<T> {
         let inside = input.origin.inside;
         match input.take(cut)? {
             Taken::Records(mut records) => {
+                // What whoever was before in the loop emitted at its end.
+                if inside && self.component.as_ref().is_some_and(|component| component.is_over()) {
+                    self.pipe.outgoing(&mut |edge| edge.end_loop());
+                }
                 self.hand.on(&mut *self.pipe, &mut records, taken)?;
                 Ok(if inside { Took::InsideRecords } else { Took::Records })
             }
@@ -207,7 +211,7 @@ impl<T: Record> Body for Entry<T> {
         for (number, input) in self.inputs.iter_mut().enumerate() {
             while cut.polls(number) && (!is_cut || input.is_ready(cut)) {
                 match input.take(cut)? {
-                    Taken::Records(records) => return Err(Cause::AfterLoop { records: records.len() as u64 }.into()),
+                    Taken::Records(_) => unreachable!("no edge to a head takes records once the loop has ended"),
                     Taken::Mark(Mark::End) => {
                         let freeze = cut.ended(number);
                         if freeze != Cut::Go {

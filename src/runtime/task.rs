@@ -8,7 +8,8 @@
 //! - **9.** It finishes when all is emitted, its outbox is empty and no epoch in which it has frozen is under way. Its
 //!   final snapshot goes to the coordinator before End goes to its consumers.
 //! - **24.** While it pauses for an epoch that stops the world, it does nothing at all.
-//! - **31.** The head of a loop stays until End has come round; a record that comes then is an error.
+//! - **31.** The head of a loop stays until End has come round. A record that is to go round after the loop has ended is an
+//!   error, told by who emits it: when it arrives nobody may be there any more.
 
 use super::body::{Body, Took};
 use super::component::Component;
@@ -245,7 +246,7 @@ impl Task {
             Took::Mark(input, mark) => self.heed(input, mark, shared, events)?,
             Took::Cut(cut) => self.act(cut, shared, events)?,
             Took::Aside => {}
-            Took::Ended => self.phase = Phase::Emitting,
+            Took::Ended => self.begin_to_emit(),
             Took::Nothing => return self.rest(shared),
             Took::Broken => {
                 shared.check_neighbours()?;
@@ -287,7 +288,7 @@ impl Task {
                     self.send_laps(false);
                 }
                 if self.cut.all_ended() {
-                    self.phase = Phase::Emitting;
+                    self.begin_to_emit();
                 }
             }
             Mark::Lap(lap) => {
@@ -321,10 +322,18 @@ impl Task {
     /// With nothing to do, a head begins the lap that is due, or ends with its loop. Whether it did.
     fn go_round(&mut self) -> bool {
         if self.rounds.as_ref().is_some_and(Rounds::is_over) {
-            self.phase = Phase::Emitting;
+            self.begin_to_emit();
             return true;
         }
         self.send_laps(true)
+    }
+
+    /// All inputs have ended. So has the loop, if the task is in one: what is emitted must not go round in it.
+    fn begin_to_emit(&mut self) {
+        self.phase = Phase::Emitting;
+        if self.rounds.is_some() {
+            self.body.link().outgoing(&mut |edge| edge.end_loop());
+        }
     }
 
     /// Sends the markers that are due to whatever is behind in the same loop. Whether any was.
