@@ -10,7 +10,7 @@ mod state_support;
 
 use snapring::page::Pool;
 use snapring::record::Record;
-use snapring::state::{Hasher, StateError, Table, Window, range_of};
+use snapring::state::{Hasher, StateError, Table, Window, mirror_of, range_of};
 use state_support::{Batches, Map, Times, numbers, spelled, zipf};
 use std::hash::Hash;
 use std::hint::black_box;
@@ -78,14 +78,19 @@ impl<K: Record + Clone> Side<K> for Ours<K> {
         self.update(keys);
     }
     fn update(&mut self, keys: &[K]) {
+        let (first, next) = (|()| 1, |count: &mut u64, ()| *count += 1);
+        let each = |(), count| {
+            black_box(count);
+            Ok::<_, StateError>(())
+        };
         for keys in keys.chunks(WINDOW) {
-            self.fill(keys);
-            let each = |(), count| {
-                black_box(count);
-                Ok::<_, StateError>(())
+            let result = if self.table.takes_straight() {
+                let keys = keys.iter().map(|key| (mirror_of(key), ((), ())));
+                self.table.update_straight(keys, first, next, |&count| count, each)
+            } else {
+                self.fill(keys);
+                self.table.update_batch(self.window.drain(), first, next, |&count| count, each)
             };
-            let records = self.window.drain();
-            let result = self.table.update_batch(records, |()| 1, |count, ()| *count += 1, |&count| count, each);
             result.expect("the pool is large enough");
         }
     }

@@ -10,7 +10,7 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Hasher, Window};
+use crate::state::{Hasher, Window, mirror_of};
 
 /// How records change the value of their key.
 pub(crate) trait Step<T>: Send + 'static {
@@ -94,11 +94,35 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
     }
 }
 
+impl<T, B: KeyOf<T>, S: Step<T, Value: Clone>> Fold<T, B, S> {
+    /// A batch into a table that lies in the cache.
+    fn batch_straight(
+        &mut self,
+        records: &mut Records<'_, T>,
+        out: &mut Out<(B::Key, S::Value)>,
+    ) -> Result<(), Failed> {
+        let (key, step, table) = (&self.key, &self.step, &mut self.state.table);
+        let (first, next) = (|record| step.first(record), |value: &mut _, record| step.next(value, record));
+        if self.at_end {
+            let keyed = |record| (key.call(|key| key.with(&record, mirror_of)), (record, ()));
+            return table.update_straight(records.map(keyed), first, next, |_| (), |(), ()| Ok(()));
+        }
+        let keyed = |record| {
+            let key = key.call(|key| key.owned(&record));
+            (mirror_of(&key), (record, key))
+        };
+        table.update_straight(records.map(keyed), first, next, S::Value::clone, |key, value| out.emit((key, value)))
+    }
+}
+
 impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fold<T, B, S> {
     type In = T;
     type Out = (B::Key, S::Value);
 
     fn batch(&mut self, records: &mut Records<'_, T>, out: &mut Out<Self::Out>) -> Result<(), Failed> {
+        if self.state.table.takes_straight() {
+            return self.batch_straight(records, out);
+        }
         let (key, at_end) = (&self.key, self.at_end);
         let enter = |window: &mut Window<_, _>, hasher: &Hasher, record: T| {
             if at_end {

@@ -18,6 +18,7 @@
 //!    them over a few at a time, and whoever changes one that the pass has not come to hands over the old one first.
 
 mod buffer;
+mod bytes;
 mod fetch;
 mod frozen;
 mod list;
@@ -28,6 +29,7 @@ mod source;
 mod tests;
 
 pub use crate::error::{PageError, PoolExhausted};
+pub(crate) use bytes::{equal_bytes, high_bits};
 pub(crate) use fetch::fetch_ahead;
 pub use frozen::{FrozenPage, FrozenPages};
 pub use pages::{Pages, WholePages};

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod absent;
+mod near;
 mod view;
 
 pub use view::WholePages;
@@ -12,6 +13,7 @@ use super::buffer::Buffer;
 use super::list::IdList;
 use super::pool::Outstanding;
 use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolExhausted};
+use near::NearList;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
@@ -78,6 +80,7 @@ pub struct Pages {
     hydrated_to: PageId,
     /// A cut of all pages that is being taken.
     cut: Option<Box<view::Cut>>,
+    near: NearList,
 }
 
 impl Pages {
@@ -101,6 +104,7 @@ impl Pages {
             source: None,
             hydrated_to: 0,
             cut: None,
+            near: NearList::default(),
         }
     }
 
@@ -142,6 +146,7 @@ impl Pages {
     pub fn allocate(&mut self) -> Result<PageId, PoolExhausted> {
         let mut buffer = self.pool.take()?;
         buffer.zero();
+        self.near.forget();
         let id = self.free_ids.pop().unwrap_or(self.count());
         if id == self.count() {
             self.entries.push(Entry::free());
@@ -161,6 +166,7 @@ impl Pages {
         if self.cut.is_some() && self.is_live(id) {
             self.save_for_view(id);
         }
+        self.near.forget();
         let entry = &mut self.entries[id as usize];
         *self.absent.get_mut() -= u32::from(entry.is_absent());
         assert!(entry.is_live(), "page {id} is not allocated");
@@ -292,6 +298,7 @@ impl Pages {
             entry.place = self.dirty.push(id);
         }
         entry.epoch = self.now;
+        self.near.forget();
         Ok(())
     }
 
@@ -330,6 +337,7 @@ impl Pages {
     }
 
     fn next_epoch(&mut self) {
+        self.near.forget();
         self.now += 1;
         if self.now == SOURCE {
             // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.

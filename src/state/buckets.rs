@@ -67,16 +67,16 @@ impl Layout {
     /// How many entries a page takes. Of keys and values in slots not all pages take the same, up to an eighth less: keys come
     /// evenly, and all buckets would split at about the same time.
     #[inline]
-    pub fn limit(self, page: &[u8], shape: &Shape) -> usize {
+    pub fn limit(self, page: &[u8], shape: &Shape, is_near: bool) -> usize {
         let limit = shape.limit();
-        if self == Self::Heap { limit } else { limit - limit * spread(page) / 512 }
+        if self == Self::Heap { limit } else { in_proportion(limit - limit * spread(page) / 512, is_near) }
     }
 
     /// Whether a page takes another entry of so many bytes.
-    pub fn has_room(self, page: &[u8], bytes: usize) -> bool {
+    pub fn has_room(self, page: &[u8], bytes: usize, is_near: bool) -> bool {
         let (head, shape) = (Head::load(page), self.shape_of(page));
         let in_heap = self != Self::Heap || head.heap_low as usize >= shape.end() + bytes;
-        (head.count as usize) < self.limit(page, &shape) && in_heap
+        (head.count as usize) < self.limit(page, &shape, is_near) && in_heap
     }
 
     /// Adds an entry to a page that has room for it.
@@ -121,6 +121,16 @@ pub(super) struct Place {
     pub slot: usize,
 }
 
+/// How many of so many entries a page is filled with. In a table that lies in the cache fewer: there a look-up takes a few
+/// nanoseconds, and each one that goes on to a second group takes the processor by surprise.
+#[inline]
+pub(super) const fn in_proportion(limit: usize, is_near: bool) -> usize {
+    if is_near { limit * 5 / 8 } else { limit }
+}
+
+/// Tables up to this size lie in the cache.
+const NEAR_BYTES: usize = 1 << 20;
+
 pub(super) struct Buckets {
     pub pages: Pages,
     pub directory: Directory,
@@ -135,6 +145,18 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
+    /// Bytes of the pages in use.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.pages.live() as usize * self.pages.page_bytes()
+    }
+
+    /// Whether all of it lies in the cache: there is nothing to fetch ahead.
+    #[inline]
+    pub fn is_near(&self) -> bool {
+        self.bytes() <= NEAR_BYTES
+    }
+
     /// The longest key that lies in its bucket's page. With `value_bytes_max` it is small enough that an empty page takes
     /// any entry, whatever the number of its groups.
     #[inline]

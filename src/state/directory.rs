@@ -47,6 +47,8 @@ pub(super) struct Directory {
     deeper: Vec<Deeper>,
     /// Merges since it was last looked at whether it can be halved.
     merges: usize,
+    /// See [`Directory::changes`].
+    changes: u64,
     /// What the entries will be with one bit more, as far as that has been got ready: a bit of it whenever a bucket changes, so
     /// that it is no step in anybody's latency when it is needed.
     next: Vec<PageId>,
@@ -60,7 +62,8 @@ impl Directory {
         let shift = 64 - depth.max(1);
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
-        Self { range, shift, first, buckets: vec![HOLE; len as usize], deeper: Vec::new(), merges: 0, next: Vec::new() }
+        let buckets = vec![HOLE; len as usize];
+        Self { range, shift, first, buckets, deeper: Vec::new(), merges: 0, changes: 0, next: Vec::new() }
     }
 
     /// Of these buckets and no others; and how many they are.
@@ -101,9 +104,26 @@ impl Directory {
     /// The hash is outside of the range: a record came to the wrong task.
     #[inline]
     pub fn bucket_of(&self, hash: u64) -> PageId {
-        let at = (hash >> self.shift).wrapping_sub(self.first) as usize;
-        let entry = self.buckets.get(at).copied().unwrap_or_else(wrong_task);
+        let entry = self.buckets.get(self.index_of(hash)).copied().unwrap_or_else(wrong_task);
         if entry < DEEPER { entry } else { self.bucket_below(entry, hash) }
+    }
+
+    /// Where in [`Directory::list`] its bucket stands, if not in a deeper directory. The hash may be outside of the range, and
+    /// the place outside of the list.
+    #[inline(always)]
+    pub fn index_of(&self, hash: u64) -> usize {
+        (hash >> self.shift).wrapping_sub(self.first) as usize
+    }
+
+    /// The buckets, region by region. What stands for others is no page's id.
+    pub fn list(&self) -> &[PageId] {
+        &self.buckets
+    }
+
+    /// A number that is another one after each change.
+    #[inline(always)]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     #[cold]
@@ -182,7 +202,7 @@ impl Directory {
             }
             *entry = bucket;
         }
-        *self = less;
+        *self = Self { changes: self.changes + 1, ..less };
     }
 
     /// How many entries it has.
@@ -193,6 +213,7 @@ impl Directory {
 
     /// Points all hashes of a prefix to a bucket. Says whether there were only holes before.
     pub fn point(&mut self, prefix: u64, depth: u32, bucket: PageId) -> bool {
+        self.changes += 1;
         let was_free = self.put(prefix, depth, bucket);
         if depth <= self.depth() {
             let (from, to) = self.entries(prefix, depth);
@@ -281,6 +302,7 @@ impl Directory {
         if self.next.len() == 2 * self.buckets.len() {
             self.buckets = std::mem::take(&mut self.next);
             (self.shift, self.first) = (self.shift - 1, 2 * self.first);
+            self.changes += 1;
             return;
         }
         let mut next = Self::new(self.range, self.depth() + 1);
@@ -297,7 +319,7 @@ impl Directory {
                 }
             }
         }
-        *self = next;
+        *self = Self { changes: self.changes + 1, ..next };
     }
 
     /// Takes in what becomes of a deeper directory when this one has become a bit deeper itself.

@@ -7,12 +7,15 @@
 //! idea of that count is from F14 (Bronson and Shi, Facebook, 2019).
 
 use super::head::HEAD_BYTES;
+use crate::page::{equal_bytes, high_bits};
 
 /// Slots of a group.
 pub(super) const LANES: usize = 7;
 pub(super) const WORD_BYTES: usize = 8;
-const ONES: u64 = 0x0001_0101_0101_0101;
-const HIGHS: u64 = ONES << 7;
+/// A bit for each.
+const ALL_LANES: u32 = (1 << LANES) - 1;
+/// The bit of a tag that is set if the slot is taken.
+const TAKEN: u64 = 0x80;
 const PASSED_SHIFT: u32 = 56;
 /// A count that has reached this stays until the page is built anew.
 const PASSED_MAX: u64 = 255;
@@ -124,9 +127,7 @@ impl Shape {
         let mut group = self.home(hash);
         for _ in 0..self.groups {
             let word = word_at(page, group);
-            let free = !word & HIGHS;
-            if free != 0 {
-                let lane = free.trailing_zeros() / 8;
+            if let Some(lane) = Lanes::free(word).first() {
                 page[group + lane as usize] = tag(hash);
                 return self.slot(group, lane);
             }
@@ -201,26 +202,21 @@ impl Search {
     }
 }
 
-/// Lanes of a group, the lowest first: the highest bit of a byte for each.
-///
-/// Seven tags fit in a register, and a few operations compare them all. Measured beside it, to compare them by SSE2 and to get
-/// the result back is no faster.
+/// Lanes of a group, the lowest first: a bit for each.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes(u64);
+pub(super) struct Lanes(u32);
 
 impl Lanes {
-    /// Those whose tag is that of a hash; above one that is, one that differs in the lowest bit may look so too, and the key
-    /// will tell.
+    /// Those whose tag is that of a hash.
     #[inline(always)]
     pub fn of(word: u64, hash: u64) -> Self {
-        let differ = word ^ (u64::from(tag(hash)) * ONES);
-        Self(differ.wrapping_sub(ONES) & !differ & HIGHS)
+        Self(equal_bytes(word, hash | TAKEN) & ALL_LANES)
     }
 
     /// The lowest.
     #[inline(always)]
     pub fn first(self) -> Option<u32> {
-        (self.0 != 0).then(|| self.0.trailing_zeros() / 8)
+        (self.0 != 0).then(|| self.0.trailing_zeros())
     }
 
     /// All but the lowest, of which there is one.
@@ -232,7 +228,13 @@ impl Lanes {
     /// Those that are taken.
     #[inline(always)]
     pub fn taken(word: u64) -> Self {
-        Self(word & HIGHS)
+        Self(high_bits(word) & ALL_LANES)
+    }
+
+    /// Those that are free.
+    #[inline(always)]
+    fn free(word: u64) -> Self {
+        Self::taken(!word)
     }
 }
 
@@ -255,7 +257,7 @@ pub(super) fn is_last(word: u64) -> bool {
 
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
-    hash as u8 | 0x80
+    (hash | TAKEN) as u8
 }
 
 #[inline(always)]

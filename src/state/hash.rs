@@ -45,6 +45,13 @@ impl Hasher {
         Self { of_elements: true, ..self }
     }
 
+    /// The same hasher where it is known to be none for elements: then it need not be asked for each key.
+    #[inline(always)]
+    pub(super) fn of_keys(self) -> Self {
+        debug_assert!(!self.of_elements);
+        Self { of_elements: false, ..self }
+    }
+
     /// Whether it is one for elements.
     pub fn is_of_elements(&self) -> bool {
         self.of_elements
@@ -83,7 +90,7 @@ impl Hasher {
         };
         #[cfg(test)]
         let hash = hash & self.mask;
-        if self.of_elements { in_group_of(key, hash) } else { hash }
+        if self.of_elements { in_group_of(first_number(key), hash) } else { hash }
     }
 
     #[inline(never)]
@@ -92,12 +99,15 @@ impl Hasher {
     }
 }
 
-/// A hash, but in the key group that the first number of an element's key says. A call, so that other keys do not pay for it.
+/// A hash, but in the key group that an id says. A call, so that other keys do not pay for it.
 #[inline(never)]
-fn in_group_of(key: &[u8], hash: u64) -> u64 {
-    // Keys out of a damaged snapshot may be shorter.
-    let id = key.first_chunk().map_or(0, |id| u64::from_le_bytes(*id));
+fn in_group_of(id: u64, hash: u64) -> u64 {
     id & GROUP_MASK | hash & !GROUP_MASK
+}
+
+/// What an element's key begins with. Keys out of a damaged snapshot may be shorter.
+fn first_number(key: &[u8]) -> u64 {
+    key.first_chunk().map_or(0, |id| u64::from_le_bytes(*id))
 }
 
 impl Default for Hasher {

@@ -155,6 +155,29 @@ impl<K: Record, V: Record> Migrating<K, V> {
         Ok(())
     }
 
+    /// See [`Table::takes_straight`].
+    #[inline]
+    pub fn takes_straight(&self) -> bool {
+        self.outdated.is_empty() && self.table.takes_straight()
+    }
+
+    /// See [`Table::update_straight`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn update_straight<T, A, R, E: From<StateError>>(
+        &mut self,
+        records: impl Iterator<Item = (K::Mirror, (T, A))>,
+        first: impl Fn(T) -> V,
+        next: impl Fn(&mut V, T),
+        seen: impl Fn(&V) -> R,
+        each: impl FnMut(A, R) -> Result<(), E>,
+    ) -> Result<(), E> {
+        debug_assert!(self.takes_straight());
+        self.table.update_straight(records, first, next, seen, each)
+    }
+
     /// See [`Table::modify`].
     ///
     /// # Errors

@@ -16,12 +16,15 @@
 //! 5. Splitting and compacting build new pages beside the old one, and then replace it: when pages run out half-way,
 //!    nothing has changed.
 //! 6. Pages are given back as keys go: two pages of a chain, or two buckets that differ in the last bit of their prefix and
-//!    have no chain, become one as soon as they fill half a page together. A merge never makes the directory larger
+//!    have no chain, become one as soon as they are half of what a page is filled with. A merge never makes the directory larger
 //!    in proportion to the number of buckets than a restore accepts.
 //! 7. A restored table may lie in its snapshot still: the directory is made of the pages' tags (see `head`), and a page is
 //!    read, and checked so far that nothing can panic or loop on it, when it is first touched.
 //! 8. What still has values of an older type stands beside the table, and comes over bucket by bucket (see `outdated`).
-//! 9. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
+//! 9. A table that lies in the cache fills its pages less, for the sake of look-ups, and those of a fixed layout take batches
+//!    straight in (see `table::straight`). Batches for larger ones, and of variable length, go through a window, in which
+//!    keys wait while their places are fetched.
+//! 10. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
 mod absent;
 mod buckets;
@@ -63,4 +66,4 @@ pub use rows::{Row, Rows};
 pub use stale::Looked;
 pub use table::Table;
 pub use value::Value;
-pub use window::{Ahead, Drained, Window};
+pub use window::{Ahead, Drained, Window, mirror_of};

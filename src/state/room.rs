@@ -77,7 +77,7 @@ impl Buckets {
     fn page_with_room(&self, bucket: PageId, bytes: usize) -> Result<Option<PageId>, StateError> {
         let mut chain = Chain::new(&self.pages, bucket);
         while let Some((id, page)) = chain.next()? {
-            if self.layout.has_room(page, bytes) {
+            if self.layout.has_room(page, bytes, self.is_near()) {
                 return Ok(Some(id));
             }
         }
@@ -219,7 +219,7 @@ impl Buckets {
                 let entry = entry.trimmed();
                 let hash = entry.hash(&self.hasher);
                 let half = usize::from(regions.len() > 1 && hash >> (64 - regions[0].depth) & 1 == 1);
-                if !self.layout.has_room(self.pages.read(tails[half])?, entry.bytes()) {
+                if !self.layout.has_room(self.pages.read(tails[half])?, entry.bytes(), false) {
                     tails[half] = self.chain_on(tails[half], regions[half], groups)?;
                     made.push(tails[half]);
                 }

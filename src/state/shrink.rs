@@ -1,7 +1,7 @@
 //! Giving pages back when entries have gone (rule 6 at the head of the room). What cannot be done at once is left: the entry
 //! that has gone is gone, and the next one that goes comes by here again.
 
-use super::buckets::{Buckets, Layout};
+use super::buckets::{Buckets, Layout, in_proportion};
 use super::head::{HEAD_BYTES, Head, next_of};
 use super::room::{Load, Region};
 use super::{StateError, chain::chain};
@@ -14,7 +14,7 @@ const FEW: u32 = 64;
 
 impl Buckets {
     /// An entry has been taken out of a page of the bucket of `hash`. Two pages of a chain, or two buddies, become one if
-    /// together they fill half a page: so it takes as many new entries until they are two again, and each moves a constant
+    /// together they are half of what a page is filled with: so it takes as many new entries until they are two again, and each moves a constant
     /// number of times.
     pub fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
         let page = self.pages.read(id)?;
@@ -147,7 +147,7 @@ impl Buckets {
         load.count <= shape.limit()
             && shape.end() + load.heap_live <= page_bytes
             && match self.layout {
-                Layout::Fixed { .. } => load.count * 2 <= shape.limit(),
+                Layout::Fixed { .. } => load.count * 2 <= in_proportion(shape.limit(), self.is_near()),
                 Layout::Heap => (shape.bytes_of(load.count) + load.heap_live) * 2 <= page_bytes - HEAD_BYTES,
             }
     }

@@ -5,6 +5,7 @@ mod fixed;
 mod heap;
 mod look;
 mod modify;
+mod straight;
 
 use super::buckets::{Buckets, Layout};
 use super::directory::Directory;
@@ -17,9 +18,6 @@ use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
 use fixed::RECORDS_AHEAD;
 use heap::STEP;
-
-/// Tables up to this size are in the cache anyway: fetching ahead would only cost.
-const PREFETCH_ABOVE_BYTES: usize = 1 << 20;
 
 /// What one task remembers by key. Every call takes the key's hash, by the [`Hasher`] that the table was made with.
 pub struct Table<K, V> {
@@ -97,7 +95,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
     /// Bytes of the pages in use.
     pub fn bytes(&self) -> usize {
-        self.buckets.pages.live() as usize * self.buckets.pages.page_bytes()
+        self.buckets.bytes()
     }
 
     /// How often a page was copied because a frozen one was still in use.
@@ -128,7 +126,7 @@ impl<K: Record, V: Record> Table<K, V> {
     pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
         if !self.is_fixed() {
             self.prefetch_heap(hashes);
-        } else if self.is_large() {
+        } else if !self.buckets.is_near() {
             hashes.for_each(|hash| self.prefetch_fixed(hash));
         }
     }
@@ -143,7 +141,7 @@ impl<K: Record, V: Record> Table<K, V> {
         is_fixed: bool,
         mut each: impl FnMut(&mut Self, I::Item) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_far = self.is_large();
+        let is_far = !self.buckets.is_near();
         let step = match (is_far, is_fixed) {
             (false, _) => usize::MAX,
             (true, true) => 1,

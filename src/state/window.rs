@@ -17,6 +17,14 @@ pub struct Window<K: Record, T> {
     records: Vec<T>,
 }
 
+/// The encoding of a key of a fixed layout.
+#[inline(always)]
+pub fn mirror_of<K: Record>(key: &K) -> K::Mirror {
+    let mut mirror = K::Mirror::new_zeroed();
+    key.to_mirror(&mut mirror);
+    mirror
+}
+
 /// A record's key.
 struct Key<M> {
     hash: u64,

@@ -46,12 +46,12 @@ fn nested_loops_end_from_within() {
 
 #[test]
 fn what_an_operator_emits_into_its_loop_at_the_end_is_an_error_with_its_name() {
-    let late: [(fn(Dataflow) -> Dataflow, &str, &str); 3] = [
-        (emits_itself, "again", "sums"),
+    type Draw = fn(Dataflow) -> Dataflow;
+    for (draw, feedback, operator) in [
+        (emits_itself as Draw, "again", "sums"),
         (emits_by_another, "again", "behind"),
         (emits_into_an_inner_loop, "inner", "sums"),
-    ];
-    for (draw, feedback, operator) in late {
+    ] {
         for workers in [1, 2] {
             let state = tempfile::tempdir().unwrap();
             let kept = Protocol::ALL.map(|protocol| tight(protocol, state.path()));

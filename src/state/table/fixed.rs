@@ -1,7 +1,7 @@
 //! The way of every record whose key and value have a fixed layout: both lie in a slot, and the value is changed there. Whatever
 //! needs more than one page goes the long way. What it knows at compile time are the sizes.
 
-use super::{PREFETCH_ABOVE_BYTES, Table};
+use super::Table;
 use crate::record::Record;
 use crate::state::buckets::Place;
 use crate::state::groups::{LANES, Lanes, Shape, WORD_BYTES, is_last};
@@ -15,27 +15,21 @@ pub(super) const RECORDS_AHEAD: usize = 12;
 /// A slot's bytes.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Slot<A, B> {
+pub(super) struct Slot<A, B> {
     key: A,
-    value: B,
+    pub value: B,
 }
 
 /// The slots of a group.
-type Slots<K, V> = [Slot<<K as Record>::Mirror, <V as Record>::Mirror>; LANES];
+pub(super) type Slots<K, V> = [Slot<<K as Record>::Mirror, <V as Record>::Mirror>; LANES];
 
 impl<K: Record, V: Record> Table<K, V> {
-    const STRIDE: usize = Shape::stride(Self::KEY_BYTES + Self::VALUE_BYTES);
+    pub(super) const STRIDE: usize = Shape::stride(Self::KEY_BYTES + Self::VALUE_BYTES);
 
     /// The shape of all pages, its slot size known to the compiler.
     #[inline(always)]
     pub(super) fn shape(&self) -> Shape {
         Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
-    }
-
-    /// Whether it is worth while to fetch ahead.
-    #[inline]
-    pub(super) fn is_large(&self) -> bool {
-        self.bytes() > PREFETCH_ABOVE_BYTES
     }
 
     /// Asks the processor to fetch the group where a key of this hash is or will be.
@@ -51,7 +45,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
     /// The word of the group at an offset, and its slots.
     #[inline(always)]
-    fn group_at(page: &mut [u8], at: usize) -> (u64, &mut Slots<K, V>) {
+    pub(super) fn group_at(page: &mut [u8], at: usize) -> (u64, &mut Slots<K, V>) {
         let (word, rest) = page[at..at + Self::STRIDE].split_at_mut(WORD_BYTES);
         let word = u64::from_le_bytes((&*word).try_into().expect("eight bytes"));
         let (slots, _) =
@@ -61,7 +55,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
     /// The lane of a key in a group.
     #[inline(always)]
-    fn find_in_group(word: u64, slots: &Slots<K, V>, hash: u64, key: &[u8]) -> Option<usize> {
+    pub(super) fn find_in_group(word: u64, slots: &Slots<K, V>, hash: u64, key: &[u8]) -> Option<usize> {
         let mut lanes = Lanes::of(word, hash);
         while let Some(lane) = lanes.first() {
             if slots[lane as usize].key.as_bytes() == &key[..Self::KEY_BYTES] {
@@ -98,7 +92,7 @@ impl<K: Record, V: Record> Table<K, V> {
     /// The same wherever in that page the key is, and whether or not it has been written to.
     #[cold]
     #[inline(never)]
-    fn upsert_further<T, R>(
+    pub(super) fn upsert_further<T, R>(
         &mut self,
         hash: u64,
         key: &[u8],
@@ -145,9 +139,11 @@ impl<K: Record, V: Record> Table<K, V> {
     /// Adds a key that the first page of its bucket, which has no further one, does not hold.
     fn add_fixed(&mut self, hash: u64, key: &[u8], value: &V) -> Result<(), StateError> {
         let (shape, key) = (self.shape(), &key[..Self::KEY_BYTES]);
-        let page = self.buckets.pages.write(self.buckets.directory.bucket_of(hash))?;
-        let count = count_of(page);
-        if count as usize >= self.buckets.layout.limit(page, &shape) {
+        let bucket = self.buckets.directory.bucket_of(hash);
+        let is_near = self.buckets.is_near();
+        let page = self.buckets.pages.write(bucket)?;
+        let (count, limit) = (count_of(page), self.buckets.layout.limit(page, &shape, is_near));
+        if count as usize >= limit {
             self.value.clear();
             value.encode(&mut self.value);
             return self.buckets.put_at(None, hash, key, &self.value);
@@ -194,7 +190,7 @@ impl<K: Record, V: Record> Table<K, V> {
 
 /// Changes a value where it lies.
 #[inline(always)]
-fn change_mirror<V: Record, R>(place: &mut V::Mirror, f: impl FnOnce(&mut V) -> R) -> Result<R, StateError> {
+pub(super) fn change_mirror<V: Record, R>(place: &mut V::Mirror, f: impl FnOnce(&mut V) -> R) -> Result<R, StateError> {
     let mut value = V::from_mirror(place)?;
     let result = f(&mut value);
     value.to_mirror(place);

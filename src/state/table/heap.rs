@@ -1,7 +1,7 @@
 //! The way of every record whose key or value has a variable length. A key is found by its bytes, a value of fixed width is
 //! changed where it lies, another one in memory that is kept; whatever needs more than one page goes the long way.
 
-use super::{PREFETCH_ABOVE_BYTES, Table, change, decode};
+use super::{Table, change, decode};
 use crate::page::fetch_ahead;
 use crate::record::Record;
 use crate::state::StateError;
@@ -17,7 +17,7 @@ pub(super) const STEP: usize = 64;
 impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.
     pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
-        if self.bytes() <= PREFETCH_ABOVE_BYTES {
+        if self.buckets.is_near() {
             return;
         }
         let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);

@@ -4,7 +4,7 @@
 use super::rows::rows;
 use crate::page::{FrozenPages, PageError, PageId, PageSource, Pool};
 use crate::record::{Record, to_bytes};
-use crate::state::{HashRange, Hasher, Part, PartPages, StateError, Table, Window, range_of, task_of};
+use crate::state::{HashRange, Hasher, Part, PartPages, StateError, Table, Window, mirror_of, range_of, task_of};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -201,21 +201,28 @@ impl<K: Make, V: Make> World<K, V> {
 
     fn batch(&mut self, first: u32, count: u32) -> Result<(), TestCaseError> {
         let mut windows: Vec<_> = self.tables.iter().map(|_| Window::with_capacity(0)).collect();
+        let mut numbers: Vec<_> = self.tables.iter().map(|_| Vec::new()).collect();
         for number in (0..count).map(|index| (first + index * 7) % 400) {
             let key = K::make(number);
             let (hash, task) = self.hash(&key);
             assert_eq!(windows[task].key(&self.hasher, &key), hash);
             windows[task].push((number, ()));
+            numbers[task].push(number);
             self.model.entry(number).or_insert_with(|| V::make(1)).change(number);
         }
-        for (table, window) in self.tables.iter_mut().zip(&mut windows) {
+        for ((table, window), numbers) in self.tables.iter_mut().zip(&mut windows).zip(numbers) {
             let first = |number| {
                 let mut value = V::make(1);
                 value.change(number);
                 value
             };
             let each = |(), ()| Ok::<_, StateError>(());
-            table.update_batch(window.drain(), first, V::change, |_| (), each).unwrap();
+            if !count.is_multiple_of(3) && table.takes_straight() {
+                let records = numbers.into_iter().map(|number| (mirror_of(&K::make(number)), (number, ())));
+                table.update_straight(records, first, V::change, |_| (), each).unwrap();
+            } else {
+                table.update_batch(window.drain(), first, V::change, |_| (), each).unwrap();
+            }
         }
         Ok(())
     }
