@@ -97,6 +97,7 @@ impl<K: Record + Clone> Side<K> for Ours<K> {
     fn remove(&mut self, keys: &[K]) {
         for keys in keys.chunks(WINDOW) {
             self.fill(keys);
+            self.table.prefetch_hashes(self.window.hashes());
             for (key, (hash, ..)) in keys.iter().zip(self.window.drain()) {
                 black_box(self.table.remove(hash, key).expect("the pool is large enough"));
             }

@@ -4,7 +4,7 @@ use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::entry::{ENTRY_BYTES, Entry, Found, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
-use super::head::{HEAD_BYTES, Head, spread, u16_at};
+use super::head::{HEAD_BYTES, Head, count_of, spread, u16_at};
 use super::room::Scratch;
 use super::{HashRange, Hasher, StateError, long};
 use crate::page::{PageId, Pages};
@@ -350,12 +350,11 @@ impl Buckets {
         for long in [entry.long_key(), entry.long_value()].into_iter().flatten() {
             freed.extend(long::pages_of(&self.pages, long)?);
         }
-        self.layout.cut(self.pages.write(place.page)?, hash, place.slot);
+        let page = self.pages.write(place.page)?;
+        self.layout.cut(page, hash, place.slot);
+        let (count, limit) = (count_of(page), self.layout.shape_of(page).limit());
         self.free(freed);
-        // Saturating: the number comes from a snapshot.
-        self.len = self.len.saturating_sub(1);
-        // The entry is gone, whatever becomes of its page: what is damaged will be met again, and told of, by who needs it.
-        let _ = self.give_back(hash, place.page);
+        self.one_less(hash, place.page, count, limit);
         Ok(())
     }
 }

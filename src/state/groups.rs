@@ -140,6 +140,7 @@ impl Shape {
     }
 
     /// Empties the slot that `find` or `claim` gave for this hash.
+    #[inline(always)]
     pub fn release(&self, page: &mut [u8], hash: u64, slot: usize) {
         let stride = Self::stride(self.slot_bytes);
         let index = (slot - HEAD_BYTES) / stride;
@@ -155,6 +156,7 @@ impl Shape {
         }
     }
 
+    #[inline(always)]
     fn lane(&self, in_group: usize) -> usize {
         // Slots of no bytes all stand in one place; only a table of one key has them.
         (in_group - WORD_BYTES).checked_div(self.slot_bytes).unwrap_or(0)

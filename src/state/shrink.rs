@@ -13,17 +13,25 @@ const LOOKS: usize = 64;
 const FEW: u32 = 64;
 
 impl Buckets {
-    /// An entry has been taken out of a page of the bucket of `hash`. Two pages of a chain, or two buddies, become one if
+    /// An entry has been taken out of a page of the bucket of `hash`, which takes `limit` entries and still has `count`.
+    #[inline]
+    pub fn one_less(&mut self, hash: u64, id: PageId, count: u32, limit: usize) {
+        // Saturating: the number comes from a snapshot.
+        self.len = self.len.saturating_sub(1);
+        if count as usize & ((limit / LOOKS).next_power_of_two() - 1) == 0 {
+            // The entry is gone, whatever becomes of its page: what is damaged will be met again, and told of, by who needs it.
+            let _ = self.give_back(hash, id);
+        }
+    }
+
+    /// Looks whether the pages of a bucket have become too many for what they hold. Two pages of a chain, or two buddies, become one if
     /// together they are half of what a page is filled with: so it takes as many new entries until they are two again, and each moves a constant
     /// number of times.
-    pub fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
-        let page = self.pages.read(id)?;
-        let looked_at_every = (self.layout.shape_of(page).limit() / LOOKS).next_power_of_two();
-        if Head::load(page).count as usize & (looked_at_every - 1) == 0 {
-            let mut next = Some(id);
-            while let Some(id) = next {
-                next = self.give_back_one(hash, id)?;
-            }
+    #[inline(never)]
+    fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            next = self.give_back_one(hash, id)?;
         }
         Ok(())
     }

@@ -156,6 +156,18 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(())
     }
 
+    /// Takes out what a slot holds.
+    #[inline]
+    pub(super) fn remove_fixed(&mut self, hash: u64, place: Place) -> Result<(), StateError> {
+        let shape = self.shape();
+        let page = self.buckets.pages.write(place.page)?;
+        shape.release(page, hash, place.slot);
+        let count = count_of(page).saturating_sub(1);
+        set_count(page, count);
+        self.buckets.one_less(hash, place.page, count, shape.limit());
+        Ok(())
+    }
+
     /// [`Table::modify`] for an encoded key.
     #[inline(always)]
     pub(super) fn modify_fixed<R, E: From<StateError>>(
@@ -182,7 +194,7 @@ impl<K: Record, V: Record> Table<K, V> {
                 value.store(&mut page[value_in(slot)]);
             }
             ((Some(value), true), None) => self.add_fixed(hash, key, &value)?,
-            ((None, true), Some(slot)) => self.buckets.remove(hash, Place { page: bucket, slot })?,
+            ((None, true), Some(slot)) => self.remove_fixed(hash, Place { page: bucket, slot })?,
         }
         Ok(result)
     }

@@ -43,7 +43,7 @@ impl<K: Record, V: Record> Table<K, V> {
         self.with_encoded(key, |table, key| {
             let Some(place) = table.place_of(hash, key)? else { return Ok(None) };
             let value = table.read(place)?;
-            table.buckets.remove(hash, place)?;
+            table.remove_at(hash, place)?;
             Ok(Some(value))
         })
     }
@@ -58,9 +58,14 @@ impl<K: Record, V: Record> Table<K, V> {
     pub fn discard(&mut self, hash: u64, key: &K) -> Result<bool, StateError> {
         self.with_encoded(key, |table, key| {
             let Some(place) = table.place_of(hash, key)? else { return Ok(false) };
-            table.buckets.remove(hash, place)?;
+            table.remove_at(hash, place)?;
             Ok(true)
         })
+    }
+
+    #[inline(always)]
+    fn remove_at(&mut self, hash: u64, place: Place) -> Result<(), StateError> {
+        if self.is_fixed() { self.remove_fixed(hash, place) } else { self.buckets.remove(hash, place) }
     }
 
     /// Where the entry of an encoded key is: as a rule in the first page of its bucket, or nowhere.
