@@ -23,8 +23,8 @@ const ENTRY_BYTES: u64 = 128;
 const BATCH: u64 = 1024;
 /// Touched ahead of need: enough for a copy of the smaller state.
 const AHEAD_BYTES: usize = 320 << 20;
-/// Records that are looked up together.
-const WINDOW: usize = 64;
+/// Records that are looked up together, as many as operators do.
+const WINDOW: usize = 256;
 
 /// What is done about checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq)]
