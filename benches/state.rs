@@ -1,6 +1,6 @@
 //! The keyed table against hand-written loops over hashbrown maps with the same hash function, one thread each: keys and values
-//! of a fixed layout (u64 to u64) and of variable length (words to u64), inserted, updated and removed; pages of other sizes;
-//! and how long the slowest batch takes while the table grows.
+//! of a fixed layout (u64 to u64, and to values of 120 bytes) and of variable length (words to u64), inserted, updated and
+//! removed; pages of other sizes; and how long the slowest batch takes while the table grows.
 //!
 //! Times are CPU time of the thread, so that what else the machine does counts for neither side; of the slowest batch it is time
 //! on the wall, with a plain computation beside it. `--test` makes everything tiny, to see that it runs. Other arguments choose
@@ -11,7 +11,7 @@ mod state_support;
 use snapring::page::Pool;
 use snapring::record::Record;
 use snapring::state::{Hasher, StateError, Table, Window, mirror_of, range_of};
-use state_support::{Batches, Map, Times, numbers, spelled, zipf};
+use state_support::{Account, Batches, Count, Map, Numbers, Times, numbers, spelled, zipf};
 use std::hash::Hash;
 use std::hint::black_box;
 
@@ -29,18 +29,17 @@ trait Side<K> {
     fn remove(&mut self, keys: &[K]);
 }
 
-impl<K: Clone + Eq + Hash> Side<K> for Map<K> {
+impl<K: Clone + Eq + Hash, V: Count> Side<K> for Map<K, V> {
     fn insert(&mut self, keys: &[K]) {
         self.update(keys);
     }
     fn update(&mut self, keys: &[K]) {
         for key in keys {
             match self.get_mut(key) {
-                Some(count) => {
-                    *count += 1;
-                    black_box(*count);
+                Some(value) => {
+                    black_box(value.add());
                 }
-                None => drop(Map::insert(self, key.clone(), 1)),
+                None => drop(Map::insert(self, key.clone(), V::one())),
             }
         }
     }
@@ -52,13 +51,13 @@ impl<K: Clone + Eq + Hash> Side<K> for Map<K> {
 }
 
 /// A table and what goes through its windows.
-struct Ours<K: Record> {
-    table: Table<K, u64>,
+struct Ours<K: Record, V> {
+    table: Table<K, V>,
     hasher: Hasher,
     window: Window<K, ((), ())>,
 }
 
-impl<K: Record + Clone> Ours<K> {
+impl<K: Record + Clone, V: Count> Ours<K, V> {
     fn new(pool: &Pool) -> Self {
         let hasher = Hasher::default();
         let table = Table::new(pool, hasher, range_of(0, 1)).expect("the pool is large enough");
@@ -73,12 +72,12 @@ impl<K: Record + Clone> Ours<K> {
     }
 }
 
-impl<K: Record + Clone> Side<K> for Ours<K> {
+impl<K: Record + Clone, V: Count> Side<K> for Ours<K, V> {
     fn insert(&mut self, keys: &[K]) {
         self.update(keys);
     }
     fn update(&mut self, keys: &[K]) {
-        let (first, next) = (|()| 1, |count: &mut u64, ()| *count += 1);
+        let (first, next) = (|()| V::one(), |value: &mut V, ()| _ = value.add());
         let each = |(), count| {
             black_box(count);
             Ok::<_, StateError>(())
@@ -86,10 +85,10 @@ impl<K: Record + Clone> Side<K> for Ours<K> {
         for keys in keys.chunks(WINDOW) {
             let result = if self.table.takes_straight() {
                 let keys = keys.iter().map(|key| (mirror_of(key), ((), ())));
-                self.table.update_straight(keys, first, next, |&count| count, each)
+                self.table.update_straight(keys, first, next, V::count, each)
             } else {
                 self.fill(keys);
-                self.table.update_batch(self.window.drain(), first, next, |&count| count, each)
+                self.table.update_batch(self.window.drain(), first, next, V::count, each)
             };
             result.expect("the pool is large enough");
         }
@@ -115,13 +114,13 @@ struct Row<'a> {
 
 impl Row<'_> {
     /// In each round both sides are made anew: all keys are inserted, a sample of them is updated in turns, and all are removed.
-    fn run<K: Record + Clone + Eq + Hash>(&self, all: &[K], sample: impl Fn(u64, usize) -> Vec<K>) {
+    fn run<K: Record + Clone + Eq + Hash, V: Count>(&self, all: &[K], sample: impl Fn(u64, usize) -> Vec<K>) {
         let mut times = [const { Times::new() }; 3];
         let mut bytes = 0;
         for round in 0..self.rounds as u64 {
             let pool = Pool::new(self.page_bytes, 16 << 30);
             let _touched = pool.keep_touched(AHEAD_BYTES);
-            let (mut ours, mut map) = (Ours::new(&pool), Map::default());
+            let (mut ours, mut map) = (Ours::<K, V>::new(&pool), Map::<K, V>::default());
             times[0].take(all.len(), || Side::insert(&mut map, all), || ours.insert(all));
             bytes = ours.table.bytes();
             let mut updates = 0;
@@ -131,11 +130,11 @@ impl Row<'_> {
                 updates += keys.len();
             }
             assert_eq!(ours.table.len(), map.len() as u64);
-            for (key, count) in map.iter().take(1000) {
+            for (key, value) in map.iter().take(1000) {
                 let hash = ours.table.hash(key);
                 assert_eq!(
                     ours.table.get(hash, key).expect("readable").as_ref(),
-                    Some(count),
+                    Some(value),
                     "both have seen the same"
                 );
             }
@@ -160,7 +159,7 @@ fn shuffled(size: u64) -> Vec<u64> {
 fn slowest_batch(name: &str, size: u64) {
     let pool = Pool::new(16 << 10, 16 << 30);
     let _touched = pool.keep_touched(AHEAD_BYTES);
-    let (mut ours, keys) = (Ours::new(&pool), shuffled(size));
+    let (mut ours, keys) = (Ours::<u64, u64>::new(&pool), shuffled(size));
     let (mut batches, mut noise) = (Batches::default(), Batches::default());
     for keys in keys.chunks(1024) {
         batches.time(|| ours.insert(keys));
@@ -198,13 +197,20 @@ fn main() {
             };
             let fixed = format!("u64 {size} {keys}");
             if wants(&fixed) {
-                Row { name: &fixed, rounds, updates, page_bytes: 16 << 10 }.run(&shuffled(count), at);
+                Row { name: &fixed, rounds, updates, page_bytes: 16 << 10 }.run::<u64, u64>(&shuffled(count), at);
+            }
+            let (long, record) = (format!("u64 to 120 B {size} {keys}"), format!("u64 to record {size} {keys}"));
+            if wants(&long) {
+                Row { name: &long, rounds, updates, page_bytes: 16 << 10 }.run::<u64, Numbers>(&shuffled(count), at);
+            }
+            if wants(&record) {
+                Row { name: &record, rounds, updates, page_bytes: 16 << 10 }.run::<u64, Account>(&shuffled(count), at);
             }
             let words = format!("words {size} {keys}");
             if wants(&words) {
                 let all: Vec<String> = shuffled(count).into_iter().map(spelled).collect();
                 let sample = |seed, len| at(seed, len).into_iter().map(spelled).collect();
-                Row { name: &words, rounds, updates, page_bytes: 16 << 10 }.run(&all, sample);
+                Row { name: &words, rounds, updates, page_bytes: 16 << 10 }.run::<_, u64>(&all, sample);
             }
         }
     }
@@ -218,7 +224,7 @@ fn main() {
                 updates: 4_000_000 / scale as usize,
                 page_bytes: kib << 10,
             };
-            row.run(&shuffled(count), |seed, len| numbers(seed, count).take(len).collect());
+            row.run::<u64, u64>(&shuffled(count), |seed, len| numbers(seed, count).take(len).collect());
         }
     }
     if wants("slowest batch") {

@@ -100,6 +100,19 @@ fn one_value_has_one_encoding() {
     assert!(from_bytes::<Text<2>>(&[1, 0, b'a', b'b']).is_err(), "something behind the text");
     assert!(from_bytes::<Text<2>>(&[3, 0, b'a', b'b']).is_err(), "longer than its limit");
     assert!(from_bytes::<Text<2>>(&[1, 0, 0xff, 0]).is_err(), "not UTF-8");
+    assert_eq!(from_bytes::<Text<2>>(&[2, 0, 0xc3, 0xa9]).unwrap(), "\u{e9}");
+    for unused in 3..22 {
+        let mut bytes = [&[1, 0, b'a'][..], &[0; 19]].concat();
+        assert_eq!(from_bytes::<Text<20>>(&bytes).unwrap(), "a");
+        bytes[unused] = 1;
+        assert!(from_bytes::<Text<20>>(&bytes).is_err(), "unused byte {unused}");
+    }
+    for wrong in 0..5 {
+        let mut bytes = [1; 5];
+        assert_eq!(from_bytes::<[bool; 5]>(&bytes).unwrap(), [true; 5]);
+        bytes[wrong] = 2;
+        assert!(from_bytes::<[bool; 5]>(&bytes).is_err(), "item {wrong}");
+    }
     assert!(from_bytes::<State>(&[2, 0, 0, 0, 0, 0, 0, 0, 1, 0]).is_err(), "something in an empty variant");
     assert_eq!(
         from_bytes::<Side>(&[2, 0]),

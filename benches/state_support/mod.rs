@@ -1,8 +1,9 @@
-//! What the bench of the state needs beside the table: a map with the same hash function, keys, and times.
+//! What the bench of the state needs beside the table: a map with the same hash function, keys, values, and times.
 
 use rustix::time::{ClockId, clock_gettime};
+use snapring::record::{Record, Text};
 use snapring::state::Hasher;
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::hash::BuildHasher;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -35,7 +36,74 @@ impl BuildHasher for Same {
     }
 }
 
-pub type Map<K> = hashbrown::HashMap<K, u64, Same>;
+pub type Map<K, V> = hashbrown::HashMap<K, V, Same>;
+
+/// A value that counts.
+pub trait Count: Record + Clone + PartialEq + Debug {
+    /// 1.
+    fn one() -> Self;
+    /// One more; says how many.
+    fn add(&mut self) -> u64;
+    fn count(&self) -> u64;
+}
+
+impl Count for u64 {
+    fn one() -> Self {
+        1
+    }
+    fn add(&mut self) -> u64 {
+        *self += 1;
+        *self
+    }
+    fn count(&self) -> u64 {
+        *self
+    }
+}
+
+/// 120 bytes, of which a few change. Whoever keeps the value itself need not look at the others.
+pub type Numbers = [u64; 15];
+
+impl Count for Numbers {
+    fn one() -> Self {
+        [1; 15]
+    }
+    fn add(&mut self) -> u64 {
+        self[0] += 1;
+        self[0]
+    }
+    fn count(&self) -> u64 {
+        self[0]
+    }
+}
+
+/// 120 bytes of several kinds, as a record has them: they are checked whenever they come out of a page.
+#[derive(Clone, Debug, PartialEq, Record)]
+pub struct Account {
+    count: u64,
+    sum: i64,
+    largest: i64,
+    is_open: bool,
+    owner: Text<61>,
+    days: [u16; 16],
+}
+
+const _: () = assert!(matches!(Account::WIDTH, Some(120)));
+
+impl Count for Account {
+    fn one() -> Self {
+        let owner = Text::truncated("somebody with a name");
+        Self { count: 1, sum: 0, largest: 0, is_open: true, owner, days: [0; 16] }
+    }
+    fn add(&mut self) -> u64 {
+        self.count += 1;
+        self.sum += self.count as i64;
+        self.largest = self.largest.max(self.sum);
+        self.count
+    }
+    fn count(&self) -> u64 {
+        self.count
+    }
+}
 
 /// Numbers below `below`, evenly and without a pattern (splitmix64).
 pub fn numbers(seed: u64, below: u64) -> impl Iterator<Item = u64> {

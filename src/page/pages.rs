@@ -240,6 +240,16 @@ impl Pages {
         Ok(unsafe { buffer.bytes(self.page_bytes) })
     }
 
+    /// The same for who can do without: None if the page is absent.
+    ///
+    /// # Panics
+    /// There is no such page.
+    #[inline(always)]
+    pub fn here(&self, id: PageId) -> Option<&[u8]> {
+        // SAFETY: as in `read`.
+        self.entries[id as usize].buffer.get().map(|buffer| unsafe { buffer.bytes(self.page_bytes) })
+    }
+
     /// A page's bytes, to be changed. The page is dirty from now on. Its first write after a freeze copies the page,
     /// if the frozen one is still in somebody's hands.
     ///

@@ -104,7 +104,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
 
     /// See [`Table::prefetch_hashes`].
     #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64> + Clone) {
         self.table.prefetch_hashes(hashes);
     }
 

@@ -16,8 +16,6 @@ use super::room::Scratch;
 use super::{Ahead, HashRange, Hasher, StateError};
 use crate::page::{Pages, Pool};
 use crate::record::{Input, Record};
-use fixed::RECORDS_AHEAD;
-use heap::STEP;
 
 /// What one task remembers by key. Every call takes the key's hash, by the [`Hasher`] that the table was made with.
 pub struct Table<K, V> {
@@ -123,16 +121,19 @@ impl<K: Record, V: Record> Table<K, V> {
     /// Asks the processor to fetch where keys of these hashes are or will be, if the table is large. What takes in records by
     /// batches does that itself.
     #[inline]
-    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64>) {
+    pub fn prefetch_hashes(&self, hashes: impl Iterator<Item = u64> + Clone) {
         if !self.is_fixed() {
             self.prefetch_heap(hashes);
         } else if !self.buckets.is_near() {
-            hashes.for_each(|hash| self.prefetch_fixed(hash));
+            hashes.clone().for_each(|hash| self.prefetch_fixed(hash));
+            if const { Self::IS_LONG } {
+                hashes.for_each(|hash| self.prefetch_slot(hash));
+            }
         }
     }
 
-    /// Gives the records of a batch to `each`, in order. In front of each step the places of later keys are fetched: one by one if
-    /// the layout is fixed, else so many at a time as go through several stages together. A small table takes all in one step, so
+    /// Gives the records of a batch to `each`, in order. In front of each step the places of later keys are fetched: one by one, or
+    /// by a few, if the layout is fixed, else so many at a time as go through several stages together. A small table takes all in one step, so
     /// that nothing else is in the innermost loop.
     #[inline(always)]
     fn step_by_step<I: Ahead, E>(
@@ -144,15 +145,15 @@ impl<K: Record, V: Record> Table<K, V> {
         let is_far = !self.buckets.is_near();
         let step = match (is_far, is_fixed) {
             (false, _) => usize::MAX,
-            (true, true) => 1,
-            (true, false) => STEP,
+            (true, true) => Self::STEP,
+            (true, false) => heap::STEP,
         };
         if is_far && is_fixed {
-            records.hashes().take(RECORDS_AHEAD).for_each(|hash| self.prefetch_fixed(hash));
+            self.prefetch_first(&records);
         }
         loop {
             if is_far && is_fixed {
-                records.hashes().skip(RECORDS_AHEAD).take(step).for_each(|hash| self.prefetch_fixed(hash));
+                self.prefetch_step(&records);
             } else if is_far {
                 self.prefetch_heap(records.hashes().take(step));
             }

@@ -4,6 +4,7 @@ mod edges;
 mod elements;
 mod growth;
 mod hostile;
+mod large;
 mod migrating;
 mod model;
 mod modify;

@@ -85,7 +85,7 @@ impl<K: Record, T> Window<K, T> {
 
     /// The hashes, in order.
     #[inline]
-    pub fn hashes(&self) -> impl ExactSizeIterator<Item = u64> {
+    pub fn hashes(&self) -> impl ExactSizeIterator<Item = u64> + Clone {
         self.keys[..self.records.len()].iter().map(|key| key.hash)
     }
 

@@ -2,15 +2,25 @@
 //! needs more than one page goes the long way. What it knows at compile time are the sizes.
 
 use super::Table;
+use crate::page::fetch_ahead;
 use crate::record::Record;
 use crate::state::buckets::Place;
 use crate::state::groups::{LANES, Lanes, Shape, WORD_BYTES, is_last};
 use crate::state::head::{count_of, next_of, set_count};
-use crate::state::{StateError, Value};
+use crate::state::{Ahead, StateError, Value};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// How many records ahead the places of keys are fetched: as many as the processor can wait for at a time.
-pub(super) const RECORDS_AHEAD: usize = 12;
+const RECORDS_AHEAD: usize = 12;
+/// The same for the slots of long groups, of which there are several lines; their tags have been fetched as many records before.
+const SLOTS_AHEAD: usize = 8;
+/// Records of long groups for which that is done at a time: much fewer, and it shows that it is done; much more, and the
+/// processor waits for the lines of all of them at once instead of working meanwhile.
+const LONG_STEP: usize = 4;
+/// Lines of a slot that are fetched. What lies behind is rarely needed at once, and the processor sees by itself where it goes.
+const LINES_MAX: usize = 3;
+/// Bytes of a line.
+const LINE: usize = 64;
 
 /// A slot's bytes.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -25,6 +35,17 @@ pub(super) type Slots<K, V> = [Slot<<K as Record>::Mirror, <V as Record>::Mirror
 
 impl<K: Record, V: Record> Table<K, V> {
     pub(super) const STRIDE: usize = Shape::stride(Self::KEY_BYTES + Self::VALUE_BYTES);
+    /// Whether a group has more lines than can be fetched as they are: then its tags say which one is next.
+    pub(super) const IS_LONG: bool = Self::IS_FIXED && Self::STRIDE > 2 * LINE;
+    /// Records for which places are fetched at a time.
+    pub(super) const STEP: usize = if Self::IS_LONG { LONG_STEP } else { 1 };
+    /// How many records ahead groups are fetched.
+    const GROUPS_AHEAD: usize = if Self::IS_LONG { 2 * SLOTS_AHEAD } else { RECORDS_AHEAD };
+    /// Lines of a slot that are fetched: it rarely begins where a line does.
+    const SLOT_LINES: usize = {
+        let lines = (Self::KEY_BYTES + Self::VALUE_BYTES).div_ceil(LINE) + 1;
+        if lines < LINES_MAX { lines } else { LINES_MAX }
+    };
 
     /// The shape of all pages, its slot size known to the compiler.
     #[inline(always)]
@@ -32,14 +53,46 @@ impl<K: Record, V: Record> Table<K, V> {
         Shape { groups: self.groups, slot_bytes: Self::KEY_BYTES + Self::VALUE_BYTES }
     }
 
-    /// Asks the processor to fetch the group where a key of this hash is or will be.
+    /// Asks the processor to fetch the group where a key of this hash is or will be; of a long one, its tags.
     #[inline(always)]
     pub(super) fn prefetch_fixed(&self, hash: u64) {
         let bucket = self.buckets.directory.bucket_of(hash);
         let at = self.shape().home(hash);
         self.buckets.pages.prefetch(bucket, at);
-        if const { Self::STRIDE > 64 } {
-            self.buckets.pages.prefetch(bucket, at + 64);
+        if const { Self::STRIDE > LINE && !Self::IS_LONG } {
+            self.buckets.pages.prefetch(bucket, at + LINE);
+        }
+    }
+
+    /// Asks the processor to fetch the slot where a key of this hash is by its tag, which has been fetched.
+    #[inline(always)]
+    pub(super) fn prefetch_slot(&self, hash: u64) {
+        let (shape, bucket) = (self.shape(), self.buckets.directory.bucket_of(hash));
+        let at = shape.home(hash);
+        // An absent page is left to the update.
+        let group = self.buckets.pages.here(bucket).and_then(|page| page.get(at..at + Self::STRIDE));
+        if let Some(group) = group
+            && let Some(slot) = shape.first_at(group, 0, hash)
+        {
+            (0..Self::SLOT_LINES).for_each(|line| fetch_ahead(group, slot + line * LINE));
+        }
+    }
+
+    /// Asks for what the first records of a batch need.
+    #[inline(always)]
+    pub(super) fn prefetch_first(&self, records: &impl Ahead) {
+        records.hashes().take(Self::GROUPS_AHEAD).for_each(|hash| self.prefetch_fixed(hash));
+        if const { Self::IS_LONG } {
+            records.hashes().take(SLOTS_AHEAD).for_each(|hash| self.prefetch_slot(hash));
+        }
+    }
+
+    /// Asks for what later records need, as many as are taken in then.
+    #[inline(always)]
+    pub(super) fn prefetch_step(&self, records: &impl Ahead) {
+        records.hashes().skip(Self::GROUPS_AHEAD).take(Self::STEP).for_each(|hash| self.prefetch_fixed(hash));
+        if const { Self::IS_LONG } {
+            records.hashes().skip(SLOTS_AHEAD).take(Self::STEP).for_each(|hash| self.prefetch_slot(hash));
         }
     }
 
@@ -203,8 +256,13 @@ impl<K: Record, V: Record> Table<K, V> {
 /// Changes a value where it lies.
 #[inline(always)]
 pub(super) fn change_mirror<V: Record, R>(place: &mut V::Mirror, f: impl FnOnce(&mut V) -> R) -> Result<R, StateError> {
-    let mut value = V::from_mirror(place)?;
-    let result = f(&mut value);
-    value.to_mirror(place);
-    Ok(result)
+    // Where it was decoded to: to move a long value would cost more than to decode it.
+    match &mut V::from_mirror(place) {
+        Ok(value) => {
+            let result = f(value);
+            value.to_mirror(place);
+            Ok(result)
+        }
+        Err(error) => Err(error.clone().into()),
+    }
 }

@@ -43,6 +43,16 @@ impl Make for u128 {
     }
 }
 
+/// A slot of many lines; of a page of 512 bytes, too large.
+impl Make for [u64; 15] {
+    fn make(number: u32) -> Self {
+        std::array::from_fn(|item| u64::make(number.wrapping_add(item as u32)))
+    }
+    fn change(&mut self, number: u32) {
+        self[number as usize % 15].change(number);
+    }
+}
+
 impl Make for String {
     fn make(number: u32) -> Self {
         // Mostly short; some too long for a page of 512 bytes, some for several.
@@ -404,6 +414,12 @@ proptest! {
     #[test]
     fn small_and_wide_numbers(mask in masks(), tasks in 1..6u32, ops in prop::collection::vec(op(), 1..800)) {
         run::<u128, u8>(512, mask, tasks, ops)?;
+    }
+
+    #[test]
+    fn numbers_to_long_values(page_bytes in prop_oneof![Just(512usize), Just(1024), Just(4096)], mask in masks(),
+                              tasks in 1..6u32, ops in prop::collection::vec(op(), 1..800)) {
+        run::<u64, [u64; 15]>(page_bytes, mask, tasks, ops)?;
     }
 
     #[test]
