@@ -20,6 +20,7 @@
 mod buffer;
 mod fetch;
 mod frozen;
+mod large;
 mod list;
 mod pages;
 mod pool;
@@ -30,6 +31,7 @@ mod tests;
 pub use crate::error::{PageError, PoolExhausted};
 pub(crate) use fetch::fetch_ahead;
 pub use frozen::{FrozenPage, FrozenPages};
+pub(crate) use large::Large;
 pub use pages::{Pages, WholePages};
 pub use pool::{Pool, Shortage, Toucher};
 pub use source::PageSource;
