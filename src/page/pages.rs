@@ -15,7 +15,7 @@ use super::{FrozenPage, FrozenPages, PageError, PageId, PageSource, Pool, PoolEx
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
-/// Not an epoch: the page is as its source has it. Zero: see [`Entry::ABSENT`].
+/// Not an epoch: the page is as its source has it. Zero: so an entry of zeros is that of an absent page.
 const SOURCE: u32 = 0;
 /// Older than every epoch.
 const NEVER: u32 = 1;
@@ -41,7 +41,9 @@ impl Entry {
     }
 
     /// A page that is where its source has it.
-    const ABSENT: Self = Self { buffer: OnceCell::new(), epoch: SOURCE, place: 0 };
+    const fn absent() -> Self {
+        Self { buffer: OnceCell::new(), epoch: SOURCE, place: 0 }
+    }
 
     fn is_absent(&self) -> bool {
         self.epoch == SOURCE && self.buffer.get().is_none()

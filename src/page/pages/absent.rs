@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const _: () = {
     // SAFETY: all bytes of an empty cell of a pointer and of two numbers are initialized, or this would not compile.
-    let bytes: [u64; 2] = unsafe { std::mem::transmute(Entry::ABSENT) };
+    let bytes: [u64; 2] = unsafe { std::mem::transmute(Entry::absent()) };
     assert!(bytes[0] == 0 && bytes[1] == 0);
 };
 
@@ -27,7 +27,7 @@ fn absent_entries(count: u32, ahead: usize) -> Vec<Entry> {
     if first.is_null() {
         handle_alloc_error(layout);
     }
-    // SAFETY: the global allocator gave it for this layout, and an entry of zeros is `Entry::ABSENT`, as has been looked at when
+    // SAFETY: the global allocator gave it for this layout, and an entry of zeros is `Entry::absent()`, as has been looked at when
     // this was compiled.
     unsafe { Vec::from_raw_parts(first.cast(), count, room) }
 }
