@@ -12,6 +12,17 @@ use std::ptr::NonNull;
 /// The size of a huge page of x86-64, and of aarch64 with pages of 4 KiB.
 const HUGE_BYTES: usize = 2 << 20;
 
+/// No page of the system is smaller.
+const STEP_BYTES: usize = 4096;
+
+/// Asks the system to give this memory, which somebody has allocated and not touched yet, in huge pages, as far as whole ones
+/// lie in it. Where there are none, small ones do.
+pub(super) fn in_huge_pages(first: NonNull<u8>, bytes: usize) {
+    let before = first.addr().get() % STEP_BYTES;
+    // SAFETY: the advice changes nothing in the pages that it is about, whoever's they are.
+    let _ = unsafe { madvise(first.as_ptr().wrapping_sub(before).cast(), bytes + before, Advice::LinuxHugepage) };
+}
+
 /// As a boxed slice.
 pub(crate) struct Large<T: Copy> {
     first: NonNull<T>,
@@ -40,9 +51,7 @@ impl<T: Copy> Large<T> {
             _ => NonNull::new(unsafe { alloc(layout) }.cast::<T>()).unwrap_or_else(|| handle_alloc_error(layout)),
         };
         if is_large {
-            // Where there are no huge pages, small ones do.
-            // SAFETY: the memory is ours, and this advice does not change what is in it.
-            let _ = unsafe { madvise(first.as_ptr().cast(), layout.size(), Advice::LinuxHugepage) };
+            in_huge_pages(first.cast(), layout.size());
         }
         // SAFETY: there is room for so many, and nothing to drop.
         (0..len).for_each(|at| unsafe { first.add(at).write(value) });

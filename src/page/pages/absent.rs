@@ -4,9 +4,11 @@
 
 use super::{Entry, Pages, not_allocated};
 use crate::page::buffer::Buffer;
+use crate::page::large::in_huge_pages;
 use crate::page::list::IdList;
 use crate::page::{FrozenPage, PageError, PageId, PageSource, Pool};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 const _: () = {
@@ -23,13 +25,12 @@ fn absent_entries(count: u32, ahead: usize) -> Vec<Entry> {
         return Vec::new();
     }
     // SAFETY: it is not empty.
-    let first = unsafe { alloc_zeroed(layout) };
-    if first.is_null() {
-        handle_alloc_error(layout);
-    }
+    let first = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+    // Of small ones, almost each page that comes first would bring in one more.
+    in_huge_pages(first, count * size_of::<Entry>());
     // SAFETY: the global allocator gave it for this layout, and an entry of zeros is `Entry::absent()`, as has been looked at when
     // this was compiled.
-    unsafe { Vec::from_raw_parts(first.cast(), count, room) }
+    unsafe { Vec::from_raw_parts(first.as_ptr().cast(), count, room) }
 }
 
 impl Pages {
