@@ -188,6 +188,26 @@ fn a_restore_reads_maps_and_a_touch_reads_a_page() {
     assert_eq!(disk.take_bytes_read(), state_bytes - 11 * u64::from(PAGE_BYTES));
 }
 
+/// Nodes that are full, that have holes and that are not there at all.
+#[test]
+fn a_source_tells_the_same_of_its_pages_in_each_way() {
+    let disk = SimDisk::default();
+    let mut store = Store::open_on(Box::new(disk), options()).unwrap();
+    let ids: Vec<u32> = (1..900).filter(|id| ![255, 256, 300, 301, 899].contains(id)).chain([2000, 5000]).collect();
+    store.commit(&entry(1, &ids, 6000, true)).unwrap();
+    let restored = store.restore(1).unwrap();
+    let source = restored.entries[0].source().unwrap();
+    let (mut each, mut next) = (Vec::new(), 0);
+    source.each(&mut |first, notes| {
+        assert!(first >= next && !notes.is_empty());
+        next = first + notes.len() as u32;
+        each.extend((first..).zip(notes.iter().copied()));
+    });
+    assert_eq!(each, source.pages().collect::<Vec<_>>());
+    assert!(each.iter().map(|(id, _)| *id).eq(ids.iter().copied()));
+    assert_eq!((source.live(), source.count()), (ids.len() as u32, 5001));
+}
+
 #[test]
 fn pages_that_are_never_touched_stay_where_they_are() {
     let disk = SimDisk::new();

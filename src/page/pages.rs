@@ -17,10 +17,10 @@ use near::NearList;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
+/// Not an epoch: the page is as its source has it. Zero: so an entry of zeros is that of an absent page.
+const SOURCE: u32 = 0;
 /// Older than every epoch.
-const NEVER: u32 = 0;
-/// Not an epoch: the page is as its source has it.
-const SOURCE: u32 = u32::MAX;
+const NEVER: u32 = 1;
 
 /// Room is made in advance for so many pages.
 const AHEAD_MAX: usize = 1 << 18;
@@ -40,6 +40,11 @@ const _: () = assert!(size_of::<Entry>() == 16);
 impl Entry {
     fn free() -> Self {
         Self { buffer: OnceCell::new(), epoch: NEVER, place: 0 }
+    }
+
+    /// A page that is where its source has it.
+    const fn absent() -> Self {
+        Self { buffer: OnceCell::new(), epoch: SOURCE, place: 0 }
     }
 
     fn is_absent(&self) -> bool {
@@ -86,8 +91,7 @@ pub struct Pages {
 impl Pages {
     /// No pages yet.
     pub fn new(pool: &Pool) -> Self {
-        // Addresses, not memory: what grows page by page is never moved, which would be a step in somebody's latency.
-        let ahead = (pool.limit_bytes() / pool.page_bytes()).min(AHEAD_MAX);
+        let ahead = Self::ahead(pool);
         Self {
             pool: pool.clone(),
             page_bytes: pool.page_bytes(),
@@ -108,6 +112,12 @@ impl Pages {
         }
     }
 
+    /// So many entries there is room for. Addresses, not memory: what grows page by page is never moved, which would be a step in
+    /// somebody's latency.
+    fn ahead(pool: &Pool) -> usize {
+        (pool.limit_bytes() / pool.page_bytes()).min(AHEAD_MAX)
+    }
+
     /// The pages of a durable freeze, under their old ids: none of them is dirty. Each id comes once.
     ///
     /// # Errors
@@ -124,19 +134,14 @@ impl Pages {
         for (id, bytes) in pages {
             let mut buffer = pool.take()?;
             buffer.fill(bytes);
-            let before = this.restored(id).buffer.set(buffer);
+            if this.count() <= id {
+                this.entries.resize_with(id as usize + 1, Entry::free);
+            }
+            let before = this.entries[id as usize].buffer.set(buffer);
             assert!(before.is_ok(), "page {id} comes twice");
         }
         this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
         Ok(this)
-    }
-
-    /// The entry of an id that a snapshot has.
-    fn restored(&mut self, id: PageId) -> &mut Entry {
-        if self.count() <= id {
-            self.entries.resize_with(id as usize + 1, Entry::free);
-        }
-        &mut self.entries[id as usize]
     }
 
     /// A new page, all zeros. It is dirty.
@@ -348,7 +353,7 @@ impl Pages {
 
     fn next_epoch(&mut self) {
         self.near.forget();
-        self.now += 1;
+        self.now = self.now.wrapping_add(1);
         if self.now == SOURCE {
             // Once in four thousand million freezes, so that no page's epoch is ever taken for a later one.
             let written = self.entries.iter_mut().filter(|entry| entry.epoch != SOURCE);

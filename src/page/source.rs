@@ -7,9 +7,19 @@ pub trait PageSource: Send + Sync {
     /// Each page's id, in ascending order, and what was noted about it when it was stored.
     fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_>;
 
-    /// The same, one by one to `visit`.
-    fn each(&self, visit: &mut dyn FnMut(PageId, u64)) {
-        self.pages().for_each(|(id, note)| visit(id, note));
+    /// How many there are.
+    fn live(&self) -> u32 {
+        self.pages().count() as u32
+    }
+
+    /// All ids are below.
+    fn count(&self) -> u32 {
+        self.pages().last().map_or(0, |(id, _)| id + 1)
+    }
+
+    /// All pages, neighbours together: the first id of a run, and what was noted about each of its pages.
+    fn each(&self, visit: &mut dyn FnMut(PageId, &[u64])) {
+        self.pages().for_each(|(id, note)| visit(id, &[note]));
     }
 
     /// Reads a page that there is, verified against its checksum, and says what was noted about it.

@@ -1,6 +1,6 @@
 //! Pages against a plain model: what frozen pages hold, what is dirty, what is copied, and when memory comes back.
 
-use super::{FrozenPages, PageError, PageId, PageSource, Pages, Pool};
+use super::{FrozenPages, Large, PageError, PageId, PageSource, Pages, Pool};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -142,6 +142,69 @@ fn a_page_that_cannot_be_read_changes_nothing_and_may_come_later() {
     assert_eq!(pages.read(1).unwrap()[0], 1);
     assert!(matches!(pages.hydrate(4), Err(PageError::Exhausted(_))));
     assert_eq!((pages.absent(), pool.in_use()), (1, 3));
+}
+
+#[test]
+fn ids_without_an_absent_page_are_free_and_come_from_the_lowest_on() {
+    let ids = [2, 3, 6, 700];
+    let pages = ids.map(|id| (id, vec![id as u8; PAGE_BYTES])).into();
+    let stored = Arc::new(Stored { pages, ..Stored::default() });
+    let mut pages = Pages::restore_absent(&Pool::new(PAGE_BYTES, 1 << 20), stored);
+    assert_eq!((pages.live(), pages.absent(), pages.count()), (4, 4, 701));
+    assert!((0..800).all(|id| pages.is_absent(id) == ids.contains(&id) && pages.is_live(id) == ids.contains(&id)));
+    let taken: Vec<PageId> = (0..5).map(|_| pages.allocate().unwrap()).collect();
+    assert_eq!(taken, [0, 1, 4, 5, 7]);
+    assert_eq!((pages.read(6).unwrap()[0], pages.read(700).unwrap()[0]), (6, 700_u32 as u8));
+    assert!(pages.hydrate(u32::MAX).unwrap());
+    assert_eq!(image(&pages).len(), 9);
+}
+
+/// Ids beyond those are not read as pages, whatever memory lies there.
+#[test]
+fn what_a_source_does_not_have_is_not_there() {
+    let mut pages = Pages::restore_absent(&Pool::new(PAGE_BYTES, 1 << 20), stored(3));
+    assert!(!pages.is_live(3) && !pages.is_absent(3));
+    assert_eq!(pages.allocate().unwrap(), 3);
+    assert_eq!((pages.count(), pages.absent(), pages.read(3).unwrap()[0]), (4, 3, 0));
+    let none = Pages::restore_absent(&Pool::new(PAGE_BYTES, 1 << 20), stored(0));
+    assert_eq!((none.count(), none.absent(), none.is_live(0)), (0, 0, false));
+}
+
+/// As one that is made to hurt might, if what reads it let that pass.
+struct Twice;
+
+impl PageSource for Twice {
+    fn pages(&self) -> Box<dyn Iterator<Item = (PageId, u64)> + '_> {
+        Box::new([0, 3, 3, 4].map(|id| (id, 0)).into_iter())
+    }
+    fn read(&self, _: PageId, _: &mut [u8]) -> Result<u64, PageError> {
+        Ok(0)
+    }
+    fn name(&self, _: PageId) -> String {
+        String::new()
+    }
+}
+
+#[test]
+#[should_panic(expected = "page 3 comes twice")]
+fn a_source_names_each_page_once() {
+    Pages::restore_absent(&Pool::new(PAGE_BYTES, 1 << 20), Arc::new(Twice));
+}
+
+#[test]
+fn many_values_lie_side_by_side_in_huge_pages() {
+    for len in [0, 1, 1000, (1 << 18) + 1, 3 << 18] {
+        let mut values = Large::of(7_u32, len);
+        assert!(values.len() == len && values.iter().all(|value| *value == 7));
+        assert!(len <= 1 << 18 || values.as_ptr().addr().is_multiple_of(2 << 20), "{len} lie across");
+        (0..).zip(values.iter_mut()).for_each(|(at, value)| *value = at);
+        let sum = std::thread::spawn(move || values.iter().map(|value| u64::from(*value)).sum::<u64>()).join().unwrap();
+        assert_eq!(sum, (0..len as u64).sum::<u64>());
+    }
+    let mut values = Vec::with_capacity(100);
+    values.extend([1, 2, 3]);
+    assert_eq!(*Large::from(values), [1, 2, 3]);
+    assert!(Large::<u64>::default().is_empty());
 }
 
 /// What a store does with a freeze.

@@ -8,7 +8,7 @@ use super::fault::{Fault, io};
 use super::format::{BLOCK_BYTES, DEPTH_MAX, Geometry, MapRef, Nodes, Slot, TaggedSlot, offset_of};
 use super::sums::Sums;
 use super::tree::Forest;
-use crate::page::PageId;
+use crate::page::{Large, PageId};
 use rayon::prelude::*;
 use zerocopy::IntoBytes;
 
@@ -36,8 +36,10 @@ pub(super) struct Leaves {
     /// Of each leaf node there is, ascending: the id of its first page.
     firsts: Vec<PageId>,
     /// Its slots, node by node.
-    slots: Vec<TaggedSlot>,
+    slots: Large<TaggedSlot>,
     pages: usize,
+    /// All ids are below.
+    count: u32,
 }
 
 impl Leaves {
@@ -56,22 +58,24 @@ impl Leaves {
         let slots = level.read(seen, sums)?;
         // Beyond these no id fits; what a slot refers to there is found below.
         let firsts = level.at.iter().map(|(first, _)| PageId::try_from(*first).unwrap_or(PageId::MAX)).collect();
-        let mut leaves = Self { fanout: nodes.fanout(), firsts, slots, pages: 0 };
+        let mut leaves = Self { fanout: nodes.fanout(), firsts, slots, pages: 0, count: 0 };
         leaves.check(forest.geometry, map, &level.at, seen)?;
         Ok(leaves)
     }
 
     fn check(&mut self, geometry: Geometry, map: &MapRef, nodes: &[(u64, Slot)], seen: &mut Seen) -> Result<(), Fault> {
         let (count, holds_page) = (u64::from(map.count.get()), geometry.pages_held());
+        let (mut pages, mut next) = (0, 0);
         for ((first, _), slots) in nodes.iter().zip(self.slots.chunks(self.fanout as usize)) {
             for (id, slot) in (*first..).zip(slots).filter(|(_, slot)| slot.is_some()) {
                 let block = slot.block();
                 if id >= count || !holds_page(block) || !seen.insert(block) {
                     return Err(Fault::Corrupt(format!("page {id}: block {block} is out of place")));
                 }
-                self.pages += 1;
+                (pages, next) = (pages + 1, id as u32 + 1);
             }
         }
+        (self.pages, self.count) = (pages, next);
         if self.pages as u64 != map.pages.get() {
             return Err(Fault::Corrupt(format!("the map holds {} pages and not {}", self.pages, map.pages)));
         }
@@ -83,6 +87,11 @@ impl Leaves {
         self.pages
     }
 
+    /// All ids are below, and no fewer.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
     /// The pages, by ascending id.
     pub fn iter(&self) -> impl Iterator<Item = (PageId, TaggedSlot)> + '_ {
         let nodes = self.firsts.iter().zip(self.slots.chunks(self.fanout.max(1) as usize));
@@ -91,13 +100,22 @@ impl Leaves {
             .filter(|(_, slot)| slot.is_some())
     }
 
-    /// The same, without a step between two of them.
-    pub fn each(&self, mut visit: impl FnMut(PageId, TaggedSlot)) {
+    /// The same, neighbours together, as far as they are of one node.
+    pub fn runs(&self, mut visit: impl FnMut(PageId, &[TaggedSlot])) {
         for (first, slots) in self.firsts.iter().zip(self.slots.chunks(self.fanout.max(1) as usize)) {
-            (*first..=PageId::MAX)
-                .zip(slots)
-                .filter(|(_, slot)| slot.is_some())
-                .for_each(|(id, slot)| visit(id, *slot));
+            // Almost all are.
+            if slots.iter().fold(true, |full, slot| full & slot.is_some()) {
+                visit(*first, slots);
+                continue;
+            }
+            let mut id = *first;
+            for run in slots.chunk_by(|one, next| one.is_some() == next.is_some()) {
+                if run[0].is_some() {
+                    visit(id, run);
+                }
+                // Beyond the highest id there is no page.
+                id = id.saturating_add(run.len() as PageId);
+            }
         }
     }
 
@@ -124,7 +142,7 @@ impl Level<'_> {
         u64::from(self.nodes.fanout()).pow(self.depth)
     }
 
-    fn read(&self, seen: &mut Seen, sums: &Sums) -> Result<Vec<TaggedSlot>, Fault> {
+    fn read(&self, seen: &mut Seen, sums: &Sums) -> Result<Large<TaggedSlot>, Fault> {
         for (_, slot) in &self.at {
             let block = slot.block.get();
             if !self.forest.geometry.holds_node(block) || !seen.insert(block) {
@@ -132,7 +150,7 @@ impl Level<'_> {
             }
         }
         let fanout = self.nodes.fanout() as usize;
-        let mut slots = vec![TaggedSlot::default(); self.at.len() * fanout];
+        let mut slots = Large::of(TaggedSlot::default(), self.at.len() * fanout);
         sums.install(self.at.len() * BLOCK_BYTES, |parallel| {
             let portion = NODES_A_PORTION * fanout;
             if parallel {

@@ -67,8 +67,21 @@ impl PageSource for StoredPages {
         Box::new(self.leaves.iter().map(|(id, slot)| (id, slot.tag.get())))
     }
 
-    fn each(&self, visit: &mut dyn FnMut(PageId, u64)) {
-        self.leaves.each(|id, slot| visit(id, slot.tag.get()));
+    fn live(&self) -> u32 {
+        self.leaves.len() as u32
+    }
+
+    fn count(&self) -> u32 {
+        self.leaves.count()
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(PageId, &[u64])) {
+        let mut tags = Vec::new();
+        self.leaves.runs(|first, slots| {
+            tags.clear();
+            tags.extend(slots.iter().map(|slot| slot.tag.get()));
+            visit(first, &tags);
+        });
     }
 
     fn read_many(&self, ids: &[PageId], into: &mut [u8]) -> Result<Vec<u64>, PageError> {

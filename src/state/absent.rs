@@ -3,6 +3,7 @@
 //! panic or loop.
 
 use super::buckets::{Buckets, Layout};
+use super::directory::EachBucket;
 use super::head::{BUCKET, CHAINED, Head, LONG};
 use super::restore::IDS_MAX;
 use super::room::Region;
@@ -15,8 +16,7 @@ use std::sync::Arc;
 impl Buckets {
     /// Takes a part as it is, without reading its pages.
     pub fn adopt_absent(&mut self, pool: &Pool, root: &Root, source: &Arc<dyn PageSource>) -> Result<(), StateError> {
-        check_tags(source, &self.range)?;
-        self.adopt_directory(&|visit| each_bucket(source, visit))?;
+        self.adopt_directory(&Tagged::of(source, &self.range)?)?;
         self.len = root.len;
         self.pages = Pages::restore_absent(pool, checked(source, self.layout));
         Ok(())
@@ -25,41 +25,61 @@ impl Buckets {
 
 /// The buckets of a part, by the tags of its pages.
 pub(super) fn buckets_of(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<Vec<(PageId, Region)>, StateError> {
-    check_tags(source, range)?;
-    let mut buckets = Vec::new();
-    each_bucket(source, &mut |id, region| buckets.push((id, region)));
+    let tagged = Tagged::of(source, range)?;
+    let mut buckets = Vec::with_capacity(tagged.count as usize);
+    tagged.each(|id, region| buckets.push((id, region)));
     Ok(buckets)
 }
 
-/// Whether the tags of a part's pages can be.
-fn check_tags(source: &Arc<dyn PageSource>, range: &HashRange) -> Result<(), StateError> {
-    let mut wrong = None;
-    source.each(&mut |id, tag| {
-        let head = Head::of_tag(tag);
-        let is_sane = id < IDS_MAX
-            && head.tag() == tag
-            && match head.kind {
-                BUCKET | CHAINED => region_of(&head).is_within(range),
-                kind => kind == LONG,
-            };
-        if !is_sane {
-            wrong.get_or_insert((id, tag));
+/// The buckets of a part, read off the tags of its pages, which have been checked.
+struct Tagged<'a> {
+    source: &'a Arc<dyn PageSource>,
+    count: u64,
+    deepest: u32,
+}
+
+impl<'a> Tagged<'a> {
+    fn of(source: &'a Arc<dyn PageSource>, range: &HashRange) -> Result<Self, StateError> {
+        let (mut count, mut deepest, mut wrong) = (0, 0, None);
+        source.each(&mut |first, tags| {
+            for (id, &tag) in (first..=PageId::MAX).zip(tags) {
+                let head = Head::of_tag(tag);
+                let region = region_of(&head);
+                let is_sane = match head.kind {
+                    BUCKET | CHAINED => region.is_within(range),
+                    kind => kind == LONG,
+                };
+                if id >= IDS_MAX || head.tag() != tag || !is_sane {
+                    wrong.get_or_insert((id, tag));
+                } else if head.kind == BUCKET {
+                    (count, deepest) = (count + 1, region.depth.max(deepest));
+                }
+            }
+        });
+        match wrong {
+            Some((id, tag)) => {
+                Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id))))
+            }
+            None => Ok(Self { source, count, deepest }),
         }
-    });
-    match wrong {
-        Some((id, tag)) => Err(StateError::corrupt(format!("{} has a tag that cannot be: {tag:#x}", source.name(id)))),
-        None => Ok(()),
     }
 }
 
-/// The buckets of a part, by the tags of its pages, which have been checked.
-fn each_bucket(source: &Arc<dyn PageSource>, visit: &mut dyn FnMut(PageId, Region)) {
-    source.each(&mut |id, tag| {
-        let head = Head::of_tag(tag);
-        if head.kind == BUCKET {
-            visit(id, region_of(&head));
-        }
-    });
+impl EachBucket for Tagged<'_> {
+    fn each(&self, mut visit: impl FnMut(PageId, Region)) {
+        self.source.each(&mut |first, tags| {
+            for (id, &tag) in (first..).zip(tags) {
+                let head = Head::of_tag(tag);
+                if head.kind == BUCKET {
+                    visit(id, region_of(&head));
+                }
+            }
+        });
+    }
+
+    fn extent(&self) -> (u64, u32) {
+        (self.count, self.deepest)
+    }
 }
 
 fn region_of(head: &Head) -> Region {
@@ -93,7 +113,15 @@ impl PageSource for Checking {
         self.source.pages()
     }
 
-    fn each(&self, visit: &mut dyn FnMut(PageId, u64)) {
+    fn live(&self) -> u32 {
+        self.source.live()
+    }
+
+    fn count(&self) -> u32 {
+        self.source.count()
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(PageId, &[u64])) {
         self.source.each(visit);
     }
 

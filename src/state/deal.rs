@@ -129,7 +129,7 @@ impl Buckets {
                 if is_whole(part.root(), region) { whole.push((at, id, region)) } else { by_entry.push((at, id)) }
             }
         }
-        let depths = Depths::of(range, &|visit| whole.iter().for_each(|&(.., region)| visit(region)));
+        let depths = Depths::of(range, &whole.iter().map(|&(_, id, region)| (id, region)));
         self.directory.grow(depths.depth, whole.len() as u64);
         for of_part in whole.chunk_by(|(one, ..), (other, ..)| one == other) {
             self.take_over(parts, of_part, &depths, &mut by_entry)?;

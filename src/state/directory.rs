@@ -7,16 +7,14 @@
 
 mod deeper;
 mod depths;
+mod filling;
 
-use super::StateError;
 use super::range::HashRange;
 use super::room::Region;
-use crate::page::PageId;
+use crate::page::{Large, PageId};
 use deeper::{Deeper, is_time};
 pub(super) use depths::Depths;
-
-/// Goes through buckets one by one, as [`depths::EachRegion`] does.
-pub(super) type EachBucket<'a> = dyn Fn(&mut dyn FnMut(PageId, Region)) + 'a;
+pub(super) use filling::EachBucket;
 
 /// Bits that a prefix may have at most: the other half of the hash finds the slot within a page.
 pub(super) const DEPTH_MAX: u32 = 32;
@@ -42,7 +40,7 @@ pub(super) struct Directory {
     shift: u32,
     /// The prefix of the first entry.
     first: u64,
-    buckets: Vec<PageId>,
+    buckets: Large<PageId>,
     /// By number. One without buckets is not in use.
     deeper: Vec<Deeper>,
     /// Merges since it was last looked at whether it can be halved.
@@ -62,29 +60,8 @@ impl Directory {
         let shift = 64 - depth.max(1);
         let first = range.start >> shift;
         let len = (range.end_inclusive >> shift) - first + 1;
-        let buckets = vec![HOLE; len as usize];
+        let buckets = Large::of(HOLE, len as usize);
         Self { range, shift, first, buckets, deeper: Vec::new(), merges: 0, changes: 0, next: Vec::new() }
-    }
-
-    /// Of these buckets and no others; and how many they are.
-    pub fn of(range: HashRange, buckets: &EachBucket<'_>) -> Result<(Self, u64), StateError> {
-        let depths = Depths::of(range, &|visit| buckets(&mut |_, region| visit(region)));
-        let (mut this, mut count, mut wrong) = (Self::new(range, depths.depth), 0, None);
-        buckets(&mut |id, region| {
-            let Region { prefix, depth } = region;
-            count += 1;
-            if !depths.admit(region) {
-                wrong.get_or_insert_with(|| format!("page {id} has a prefix of {depth} bits"));
-            } else if !this.put(prefix, depth, id) {
-                wrong.get_or_insert_with(|| format!("page {id} has a prefix that another page has too"));
-            }
-        });
-        if wrong.is_none() {
-            let holes = this.holes();
-            let say = |(prefix, depth): &(u64, u32)| format!("no page has the prefix {prefix:#x} of {depth} bits");
-            wrong = holes.first().map(say);
-        }
-        wrong.map_or(Ok((this, count)), |what| Err(StateError::corrupt(what)))
     }
 
     /// Whether prefixes of `depth` bits throughout are in proportion to the number of buckets.
@@ -195,7 +172,7 @@ impl Directory {
     /// One bit less, if both entries of each pair are the same bucket.
     fn halve(&mut self) {
         let mut less = Self::new(self.range, self.depth() - 1);
-        for (prefix, &bucket) in (self.first..).zip(&self.buckets) {
+        for (prefix, &bucket) in (self.first..).zip(&*self.buckets) {
             let entry = &mut less.buckets[(prefix / 2 - less.first) as usize];
             if bucket >= DEEPER || (*entry != HOLE && *entry != bucket) {
                 return;
@@ -289,6 +266,7 @@ impl Directory {
     }
 
     /// The first and the last entry of the hashes that begin with a prefix.
+    #[inline(always)]
     fn entries(&self, prefix: u64, depth: u32) -> (usize, usize) {
         let region = HashRange::of_prefix(prefix, depth);
         let from = (region.start.max(self.range.start) >> self.shift) - self.first;
@@ -300,13 +278,13 @@ impl Directory {
     fn deepen(&mut self) {
         self.get_ready(self.buckets.len());
         if self.next.len() == 2 * self.buckets.len() {
-            self.buckets = std::mem::take(&mut self.next);
+            self.buckets = std::mem::take(&mut self.next).into();
             (self.shift, self.first) = (self.shift - 1, 2 * self.first);
             self.changes += 1;
             return;
         }
         let mut next = Self::new(self.range, self.depth() + 1);
-        for (prefix, &entry) in (self.first..).zip(&self.buckets) {
+        for (prefix, &entry) in (self.first..).zip(&*self.buckets) {
             let halves = match number(entry) {
                 Some(number) => next.halves(std::mem::take(&mut self.deeper[number])),
                 None => [entry; 2],
@@ -338,6 +316,10 @@ impl Directory {
     /// The longest prefix regions within the range that hold nothing but holes.
     pub fn holes(&self) -> Vec<(u64, u32)> {
         let mut holes = Vec::new();
+        let mut below = self.deeper.iter().map(|deeper| &deeper.buckets);
+        if !self.buckets.contains(&HOLE) && !below.any(|buckets| buckets.contains(&HOLE)) {
+            return holes;
+        }
         let depth = (self.range.start ^ self.range.end_inclusive).leading_zeros().min(DEPTH_MAX);
         self.holes_in(self.range.start, depth, &mut holes);
         holes

@@ -2,7 +2,7 @@
 
 use super::buckets::{Buckets, Layout, Place};
 use super::chain::{Chain, Source};
-use super::directory::{Directory, EachBucket};
+use super::directory::Directory;
 use super::head::{BUCKET, Head};
 use super::outdated::Scattered;
 use super::room::Region;
@@ -45,8 +45,7 @@ impl FrozenTable {
     /// `Corrupt`, `Mismatch`: they are not what a table of this version hands over.
     pub fn new(root: &[u8], pages: WholePages) -> Result<Self, StateError> {
         Self::of(root, pages, |range, buckets| {
-            let each: &EachBucket<'_> = &|visit| buckets.iter().for_each(|&(id, region)| visit(id, region));
-            Directory::of(range, each).map(|(directory, _)| Places::All(directory))
+            Directory::of(range, &buckets.iter().copied()).map(|(directory, _)| Places::All(directory))
         })
     }
 

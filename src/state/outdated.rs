@@ -87,7 +87,8 @@ impl Outdated {
         let layout = Layout::of(root.page_bytes as usize, root.key_bytes, root.value_bytes);
         let (pages, buckets) = match &old.part.pages {
             PartPages::Absent(source) => {
-                (Pages::restore_absent(pool, checked(source, layout)), buckets_of(source, &root.range)?)
+                let buckets = buckets_of(source, &root.range)?;
+                (Pages::restore_absent(pool, checked(source, layout)), buckets)
             }
             pages @ PartPages::Here(_) => {
                 let part = Checked::all_here(root, pages, hasher)?;

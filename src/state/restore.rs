@@ -100,14 +100,14 @@ impl Buckets {
 
     /// Takes a part as it is.
     fn adopt(&mut self, pool: &Pool, part: &Checked<'_>) -> Result<(), StateError> {
-        self.adopt_directory(&|visit| part.buckets.iter().for_each(|&id| visit(id, part.region(id))))?;
+        self.adopt_directory(&part.buckets.iter().map(|&id| (id, part.region(id))))?;
         self.pages = Pages::restore(pool, part.pages.iter().map(|(&id, &bytes)| (id, bytes)))?;
         self.len = part.root.len;
         Ok(())
     }
 
     /// Makes the directory of these buckets and no others.
-    pub fn adopt_directory(&mut self, buckets: &EachBucket<'_>) -> Result<(), StateError> {
+    pub fn adopt_directory(&mut self, buckets: &impl EachBucket) -> Result<(), StateError> {
         (self.directory, self.buckets) = Directory::of(self.range, buckets)?;
         Ok(())
     }

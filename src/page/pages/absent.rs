@@ -2,30 +2,61 @@
 
 #![allow(unsafe_code)]
 
-use super::{Entry, NEVER, Pages, SOURCE, not_allocated};
+use super::{Entry, Pages, not_allocated};
 use crate::page::buffer::Buffer;
+use crate::page::large::in_huge_pages;
 use crate::page::list::IdList;
 use crate::page::{FrozenPage, PageError, PageId, PageSource, Pool};
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::ptr::NonNull;
 use std::sync::Arc;
+
+const _: () = {
+    // SAFETY: all bytes of an empty cell of a pointer and of two numbers are initialized, or this would not compile.
+    let bytes: [u64; 2] = unsafe { std::mem::transmute(Entry::absent()) };
+    assert!(bytes[0] == 0 && bytes[1] == 0);
+};
+
+/// So many absent pages, with room for more: memory that is not touched before a page is.
+fn absent_entries(count: u32, ahead: usize) -> Vec<Entry> {
+    let (count, room) = (count as usize, count as usize + ahead);
+    let layout = Layout::array::<Entry>(room).expect("there are addresses enough");
+    if room == 0 {
+        return Vec::new();
+    }
+    // SAFETY: it is not empty.
+    let first = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+    // Of small ones, almost each page that comes first would bring in one more.
+    in_huge_pages(first, count * size_of::<Entry>());
+    // SAFETY: the global allocator gave it for this layout, and an entry of zeros is `Entry::absent()`, as has been looked at when
+    // this was compiled.
+    unsafe { Vec::from_raw_parts(first.as_ptr().cast(), count, room) }
+}
 
 impl Pages {
     /// The pages of a durable freeze without reading any: all are absent, none is dirty.
     ///
     /// # Panics
-    /// The source names an id twice.
+    /// The source names an id twice, or not in their order.
     pub fn restore_absent(pool: &Pool, source: Arc<dyn PageSource>) -> Self {
         let mut this = Self::new(pool);
         this.any_durable = true;
-        let mut absent = 0;
-        source.each(&mut |id, _| {
-            let before = std::mem::replace(&mut this.restored(id).epoch, SOURCE);
-            assert!(before == NEVER, "page {id} comes twice");
-            absent += 1;
-        });
-        this.absent.set(absent);
-        if absent < this.count() {
-            this.free_ids = (0..this.count()).rev().filter(|&id| !this.is_live(id)).collect();
+        let (live, count) = (source.live(), source.count());
+        this.absent.set(live);
+        this.entries = absent_entries(count, Self::ahead(pool));
+        // If there is a page of each id, none need be looked at.
+        if live != count {
+            let mut next = 0;
+            source.each(&mut |first, notes| {
+                assert!(first >= next, "page {first} comes twice");
+                this.free_ids.extend(next..first);
+                next = first + notes.len() as PageId;
+            });
+            this.free_ids.iter().for_each(|&id| this.entries[id as usize] = Entry::free());
+            // The lowest is the first to be used again.
+            this.free_ids.reverse();
         }
+        assert_eq!(live + this.free_ids.len() as u32, count, "as many pages as the source says");
         this.source = Some(source);
         this
     }

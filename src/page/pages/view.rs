@@ -1,6 +1,6 @@
 //! A cut of all pages, taken while they go on changing (rule 8 of the room).
 
-use super::{Pages, SOURCE};
+use super::Pages;
 use crate::page::pool::Outstanding;
 use crate::page::{FrozenPage, PageError, PageId};
 
@@ -93,7 +93,7 @@ impl Pages {
 impl Cut {
     /// Whether a page that was last written in `epoch` is as it was at the cut.
     fn has(&self, epoch: u32) -> bool {
-        epoch == SOURCE || epoch < self.now
+        epoch < self.now
     }
 
     fn take(&mut self, id: PageId, pages: &Pages) {

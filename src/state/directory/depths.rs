@@ -1,13 +1,10 @@
 //! How deep the buckets of a table that comes from a snapshot may lie: so that keys which agree in a long prefix, by chance or by
 //! malice, make no huge directory.
 
-use super::{BUCKETS_FREE, DEPTH_MAX, Directory, ENTRIES_PER_BUCKET};
+use super::{BUCKETS_FREE, DEPTH_MAX, Directory, ENTRIES_PER_BUCKET, EachBucket};
 use crate::state::range::HashRange;
 use crate::state::room::Region;
 use std::collections::HashMap;
-
-/// Goes through regions one by one, as often as it is asked to: there may be very many, and no list is made of them.
-pub(in crate::state) type EachRegion<'a> = dyn Fn(&mut dyn FnMut(Region)) + 'a;
 
 /// How deep the buckets of a whole table may lie, given where all of them are.
 pub(in crate::state) struct Depths {
@@ -18,17 +15,13 @@ pub(in crate::state) struct Depths {
 }
 
 impl Depths {
-    pub fn of(range: HashRange, regions: &EachRegion<'_>) -> Self {
-        let (mut buckets, mut deepest) = (0, 1);
-        regions(&mut |region| {
-            buckets += 1;
-            deepest = deepest.max(region.depth);
-        });
-        let admits = |depth: &u32| Directory::admits(range, *depth, buckets);
+    pub fn of(range: HashRange, buckets: &impl EachBucket) -> Self {
+        let (count, deepest) = buckets.extent();
+        let admits = |depth: &u32| Directory::admits(range, *depth, count);
         let depth = (1..=deepest.min(DEPTH_MAX)).rev().find(admits).unwrap_or(1);
         let mut deeper = HashMap::new();
         if deepest > depth {
-            regions(&mut |region| {
+            buckets.each(|_, region| {
                 if region.depth > depth {
                     *deeper.entry(region.prefix >> (64 - depth)).or_default() += 1;
                 }

@@ -50,6 +50,54 @@ fn a_directory_knows_every_bucket_while_it_grows() {
     }
 }
 
+/// In any order, of all depths, at the edges of ranges, and some so deep that they lie below the directory.
+#[test]
+fn a_directory_out_of_a_list_is_that_list() {
+    for (task, tasks, deep) in [(0, 1, 0), (2, 3, 0), (1, 3, 8), (4095, 4096, 3)] {
+        let range = range_of(task, tasks);
+        let holes = Directory::new(range, 1).holes();
+        let mut buckets: Vec<Region> = holes.iter().map(|&(prefix, depth)| Region { prefix, depth }).collect();
+        let mut random = 7_u64;
+        // The higher of the two, so that no bucket comes to lie too deep.
+        let mut split = |one: usize, other: usize| {
+            let at = if buckets[one].depth <= buckets[other].depth { one } else { other };
+            let depth = buckets[at].depth + 1;
+            let halves = [0, 1].map(|half| Region { prefix: buckets[at].prefix | half << (64 - depth), depth });
+            let mut ours = halves.into_iter().filter(|half| half.hashes().meets(&range));
+            buckets[at] = ours.next().expect("a bucket meets the range");
+            buckets.extend(ours);
+            buckets.len()
+        };
+        let mut len = 1;
+        for step in 0..2000 + deep {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            let [one, other] = [33, 13].map(|shift| (random >> shift) as usize % len);
+            len = if step < 2000 { split(one, other) } else { split(0, 0) };
+        }
+        let shuffled = |at: usize| (at * 7919 % buckets.len(), buckets[at * 7919 % buckets.len()]);
+        let list: Vec<_> = (0..buckets.len()).map(shuffled).map(|(id, region)| (id as u32, region)).collect();
+        let (directory, count) = Directory::of(range, &list.iter().copied()).unwrap();
+        assert_eq!(count, buckets.len() as u64);
+        for (id, region) in &list {
+            let HashRange { start, end_inclusive } = region.hashes();
+            for hash in [start, start + (end_inclusive - start) / 3, end_inclusive] {
+                assert!(!range.contains(hash) || directory.bucket_of(hash) == *id, "bucket {id} for {hash:#x}");
+            }
+        }
+        let refused = |list: &[_]| Directory::of(range, &list.iter().copied()).err().expect("it is wrong").to_string();
+        for at in (0..list.len()).step_by(37) {
+            let (id, region) = list[at];
+            let mut wrong = list.clone();
+            wrong.remove(at);
+            assert!(refused(&wrong).contains("no page has the prefix"), "{region:?} is missing");
+            wrong.extend([(id, region), (5000, Region { depth: region.depth + 1, ..region })]);
+            assert!(refused(&wrong).contains("another page has too"), "half of {region:?} is there twice");
+            wrong.reverse();
+            assert!(refused(&wrong).contains("another page has too"), "{region:?} covers another");
+        }
+    }
+}
+
 /// Large enough that places are fetched ahead, through windows of all lengths.
 #[test]
 fn every_record_of_a_large_table_counts_once() {

@@ -1,5 +1,6 @@
 //! Cuts of all pages against copies of a plain model, with all that may happen while one is being taken.
 
+use super::super::{NEVER, SOURCE};
 use super::*;
 use crate::page::{PageSource, Pool};
 use proptest::prelude::*;
@@ -107,6 +108,26 @@ proptest! {
         drop((pages, views, frozen));
         prop_assert_eq!(pool.in_use(), 0);
     }
+}
+
+/// Pages that no write has been to have no epoch that could be taken for a later one.
+#[test]
+fn absent_pages_stay_absent_at_the_turn_of_epochs() {
+    let pool = Pool::new(PAGE_BYTES, 1 << 20);
+    let model: Image = (0..4).map(|id| (id, id as u8)).collect();
+    let mut pages = Pages::restore_absent(&pool, Arc::new(Stored(model)));
+    pages.now = u32::MAX;
+    pages.write(1).unwrap().fill(10);
+    pages.read(2).unwrap();
+    let before = pages.freeze();
+    assert!(pages.now > NEVER && pages.now != SOURCE && pages.written(0).is_none() && pages.written(1).is_none());
+    assert_eq!((pages.absent(), pages.is_absent(0), pages.is_absent(2)), (2, true, false));
+    pages.write(1).unwrap().fill(11);
+    assert_eq!((before.changed.len(), before.changed[0].1[0], pages.read(1).unwrap()[0]), (1, 10, 11));
+    pages.begin_view();
+    pages.write(3).unwrap().fill(30);
+    let whole = pages.view_step(u32::MAX).unwrap().expect("all in one step");
+    assert_eq!(image(&whole), [(0, 0), (1, 11), (2, 2), (3, 3)].into());
 }
 
 #[test]
