@@ -221,9 +221,36 @@ impl<K: Record, V: Record> Table<K, V> {
         Ok(())
     }
 
-    /// [`Table::modify`] for an encoded key.
+    /// [`Table::modify`] for an encoded key: as a rule it is where [`Table::upsert_fixed`] would find it.
     #[inline(always)]
     pub(super) fn modify_fixed<R, E: From<StateError>>(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let (bucket, home) = (self.buckets.directory.bucket_of(hash), self.shape().home(hash));
+        let Some(page) = self.buckets.pages.written(bucket) else { return self.modify_further(hash, key, f) };
+        let (word, slots) = Self::group_at(page, home);
+        let Some(lane) = Self::find_in_group(word, slots, hash, key) else { return self.modify_further(hash, key, f) };
+        let place = &mut slots[lane].value;
+        let mut value = Value::new(Some(V::from_mirror(place).map_err(StateError::from)?));
+        let result = f(&mut value)?;
+        match value.into_parts() {
+            (_, false) => {}
+            (Some(value), true) => value.to_mirror(place),
+            (None, true) => {
+                let slot = home + WORD_BYTES + lane * (Self::KEY_BYTES + Self::VALUE_BYTES);
+                self.remove_fixed(hash, Place { page: bucket, slot })?;
+            }
+        }
+        Ok(result)
+    }
+
+    /// The same wherever the key is, if anywhere, and whether or not its page has been written to in this epoch.
+    #[cold]
+    #[inline(never)]
+    fn modify_further<R, E: From<StateError>>(
         &mut self,
         hash: u64,
         key: &[u8],
