@@ -67,12 +67,13 @@ impl FrozenTable {
         let mut by_id = Vec::new();
         let mut buckets = Vec::new();
         for (id, page) in pages.drain() {
-            if page[0] == BUCKET {
-                let head = Head::load(&page);
-                buckets.push((id, Region { prefix: head.prefix, depth: u32::from(head.depth) }));
-            }
             if by_id.len() <= id as usize {
                 by_id.resize_with(id as usize + 1, || None);
+            }
+            // One may be there twice: it was to be written to when the pool was exhausted.
+            if page[0] == BUCKET && by_id[id as usize].is_none() {
+                let head = Head::load(&page);
+                buckets.push((id, Region { prefix: head.prefix, depth: u32::from(head.depth) }));
             }
             by_id[id as usize] = Some(page);
         }

@@ -143,7 +143,7 @@ impl Shape {
     #[inline(always)]
     pub fn release(&self, page: &mut [u8], hash: u64, slot: usize) {
         let stride = Self::stride(self.slot_bytes);
-        let index = (slot - HEAD_BYTES) / stride;
+        let index = (slot - WORD_BYTES - HEAD_BYTES) / stride;
         let group = HEAD_BYTES + index * stride;
         page[group + self.lane(slot - group)] = 0;
         let mut passed = self.home(hash);

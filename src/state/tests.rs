@@ -2,6 +2,7 @@
 
 mod edges;
 mod elements;
+mod filling;
 mod growth;
 mod hostile;
 mod large;
@@ -10,3 +11,4 @@ mod model;
 mod modify;
 mod rows;
 mod shrink;
+mod straight;

@@ -3,6 +3,7 @@
 
 mod at_least_once;
 mod ends;
+mod late;
 mod pressure;
 mod restored;
 

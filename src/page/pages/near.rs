@@ -55,13 +55,13 @@ impl Pages {
     /// the same number only if they are the same; ids that no page has may be among them.
     ///
     /// # Panics
-    /// The head is longer than a page, or parts have no bytes.
+    /// No part fits in a page, or parts have no bytes.
     #[inline]
     pub fn near(&mut self, number: u64, ids: &[PageId], head_bytes: usize, part_bytes: usize) -> Near<'_> {
         if self.near.addresses.is_empty() || self.near.number != number {
             self.find_near(number, ids);
         }
-        assert!(head_bytes <= self.page_bytes);
+        assert!(head_bytes <= self.page_bytes && part_bytes <= self.page_bytes - head_bytes);
         let parts = (self.page_bytes - head_bytes) / part_bytes;
         Near { addresses: &self.near.addresses, head_bytes, part_bytes, parts, pages: PhantomData }
     }
@@ -70,7 +70,12 @@ impl Pages {
     fn find_near(&mut self, number: u64, ids: &[PageId]) {
         let mut addresses = std::mem::take(&mut self.near.addresses);
         addresses.clear();
-        addresses.extend(ids.iter().map(|&id| Address(self.written(id).map_or(ptr::null_mut(), <[u8]>::as_mut_ptr))));
+        // That of the buffer, not one out of a slice: who reads or writes the page by another way makes no end of it.
+        let start = |id: PageId| {
+            let written = self.entries.get(id as usize).filter(|entry| entry.epoch == self.now);
+            written.and_then(|entry| entry.buffer.get()).map_or(ptr::null_mut(), |buffer| buffer.start().as_ptr())
+        };
+        addresses.extend(ids.iter().map(|&id| Address(start(id))));
         self.near = NearList { addresses, number };
     }
 }
@@ -101,3 +106,6 @@ impl<'a> Part<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.first, self.len) }
     }
 }
+
+#[cfg(all(test, not(snapring_loom)))]
+mod tests;
