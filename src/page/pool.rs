@@ -184,10 +184,11 @@ impl Shared {
         mut shelf: MutexGuard<'a, Shelf>,
         is_needed: impl Fn() -> bool,
     ) -> Result<Option<MutexGuard<'a, Shelf>>, PoolExhausted> {
-        let mut stall = None;
+        let mut stall: Option<shortage::Stall<'_>> = None;
         loop {
             // Asked first: a freeze that goes after that is seen the next time, whatever it gives back.
-            let is_worth_waiting = self.stalls.is_worth_waiting();
+            let waited = stall.as_ref().map_or(Duration::ZERO, shortage::Stall::waited);
+            let is_worth_waiting = self.stalls.is_worth_waiting(waited);
             if shelf.taken < self.pages_max() {
                 return Ok(Some(shelf));
             }

@@ -71,7 +71,8 @@ impl fmt::Debug for View {
 impl View {
     pub(super) fn new(epoch: u64, cuts: Vec<TableCut>) -> Self {
         let cut = |cut: TableCut| {
-            let TableCut { operator, state, task, tasks, schema, outdated, root, pages } = cut;
+            let TableCut { operator, state, task, tasks, schema, outdated, root, mut pages } = cut;
+            pages.hand_over();
             let raw = Mutex::new(Some((root, pages)));
             Cut { operator, state, task, tasks, schema, outdated, raw, table: OnceLock::new() }
         };

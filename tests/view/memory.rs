@@ -81,3 +81,31 @@ fn who_needs_more_than_there_is_fails_and_a_job_that_waits_can_be_stopped() {
     assert!(begin.elapsed() < Duration::from_secs(5), "it waited for memory though it was to stop");
     assert!(!view.table::<u64, u64>("counts").unwrap().is_empty());
 }
+
+/// The only task waits for memory that its own part of the view holds: nobody else would go on with that.
+#[test]
+fn a_view_for_which_there_is_no_memory_ends_one_way_or_the_other() {
+    const MANY: u64 = 400_000;
+    let count = |config: Config| {
+        let flow = Dataflow::new("too tight");
+        let source = Generate::new(u64::MAX, 1, |index| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % MANY);
+        flow.source("events", source).key_by(|key| *key).count("counts").sink("out", Discard::new());
+        flow.start(config.unpinned_workers(1)).unwrap()
+    };
+    let job = count(Config::new());
+    until("key", || job.progress().records > 5 * MANY);
+    let in_use_bytes = usize::try_from(job.metrics().memory.in_use_bytes).unwrap();
+    job.abort(Duration::from_secs(10)).unwrap();
+
+    let job = count(Config::new().state_bytes_max(in_use_bytes + (64 << 10)));
+    until("key", || job.is_over() || job.progress().records > 5 * MANY);
+    let pending = job.view().unwrap();
+    let waiting = std::thread::spawn(move || pending.wait().is_ok());
+    until("view, or why there is none", || waiting.is_finished());
+    if waiting.join().unwrap() {
+        let _ = job.abort(Duration::from_secs(10));
+        return;
+    }
+    let Err(Error::Job(failure)) = job.wait() else { panic!("there was no memory for a view") };
+    assert!(matches!(failure.cause, Cause::State(StateError::Exhausted(_))), "{failure}");
+}

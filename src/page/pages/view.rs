@@ -18,13 +18,19 @@ pub(super) struct Cut {
 }
 
 /// All pages as they were at one moment, in no order; one may be there twice. As long as this lives, who changes one copies it,
-/// and who finds the pool exhausted waits for it to go.
+/// and who finds the pool exhausted waits for it to go: not for long, until it is [handed over](WholePages::hand_over).
 pub struct WholePages {
     pages: Vec<(PageId, FrozenPage)>,
-    _outstanding: Outstanding,
+    outstanding: Outstanding,
 }
 
 impl WholePages {
+    /// Whoever has them now can let go of them at any time: they are worth waiting for without end. Until then they are part of
+    /// something that those who wait may have to go on with themselves.
+    pub fn hand_over(&mut self) {
+        self.outstanding.complete();
+    }
+
     /// Takes the pages out one by one; the token goes when this does.
     pub fn drain(&mut self) -> impl Iterator<Item = (PageId, FrozenPage)> {
         self.pages.drain(..)
@@ -42,7 +48,7 @@ impl Pages {
     pub fn begin_view(&mut self) {
         self.next_epoch();
         let (now, end) = (self.now, self.count());
-        let whole = WholePages { pages: Vec::new(), _outstanding: self.pool.outstanding() };
+        let whole = WholePages { pages: Vec::new(), outstanding: self.pool.outstanding().under_way() };
         self.cut = Some(Box::new(Cut { now, next: 0, end, whole, failed: None }));
     }
 

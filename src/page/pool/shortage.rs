@@ -3,7 +3,7 @@
 use super::Shared;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How often, and for how long, pages have been waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) struct Stalls {
     pub is_abandoned: AtomicBool,
     /// Freezes in somebody's hands.
     outstanding: AtomicUsize,
+    /// Those of them that are part of something under way: somebody has to go on with that before they can be let go of.
+    under_way: AtomicUsize,
     waiting: AtomicUsize,
     stalls: AtomicU64,
     stalled_ns: AtomicU64,
@@ -40,10 +42,14 @@ impl Stalls {
         self.waiting.load(Relaxed) > 0
     }
 
-    /// Whether pages may come back that are worth waiting for.
-    pub fn is_worth_waiting(&self) -> bool {
+    /// Whether pages may come back that are worth waiting for. Those of something under way are only for a while: it may be for
+    /// the one who waits to go on with it.
+    pub fn is_worth_waiting(&self, waited: Duration) -> bool {
+        let under_way = self.under_way.load(Relaxed);
         // The Acquire goes with the Release in `Outstanding::drop`: who sees a freeze gone also sees what it gave back.
-        self.outstanding.load(Acquire) > 0 && self.is_allowed.load(Relaxed) && !self.is_abandoned.load(Relaxed)
+        let outstanding = self.outstanding.load(Acquire);
+        let may_come_back = outstanding > under_way || (outstanding > 0 && waited < UNDER_WAY_MAX);
+        may_come_back && self.is_allowed.load(Relaxed) && !self.is_abandoned.load(Relaxed)
     }
 
     /// Somebody waits, until what this returns is dropped.
@@ -54,10 +60,19 @@ impl Stalls {
     }
 }
 
+/// Others go on with what is under way between two batches.
+const UNDER_WAY_MAX: Duration = Duration::from_secs(1);
+
 /// A wait under way.
 pub(super) struct Stall<'a> {
     stalls: &'a Stalls,
     since: Instant,
+}
+
+impl Stall<'_> {
+    pub fn waited(&self) -> Duration {
+        self.since.elapsed()
+    }
 }
 
 impl Drop for Stall<'_> {
@@ -69,18 +84,38 @@ impl Drop for Stall<'_> {
 
 /// Goes with a freeze that was handed over: as long as it lives, pages may come back. Empty for one that holds none.
 #[derive(Default)]
-pub(crate) struct Outstanding(Option<Arc<Shared>>);
+pub(crate) struct Outstanding {
+    shared: Option<Arc<Shared>>,
+    is_under_way: bool,
+}
 
 impl Outstanding {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         shared.stalls.outstanding.fetch_add(1, Relaxed);
-        Self(Some(Arc::clone(shared)))
+        Self { shared: Some(Arc::clone(shared)), is_under_way: false }
+    }
+
+    /// It is part of something that is not complete.
+    pub fn under_way(mut self) -> Self {
+        if let Some(shared) = &self.shared {
+            shared.stalls.under_way.fetch_add(1, Relaxed);
+            self.is_under_way = true;
+        }
+        self
+    }
+
+    /// That is complete: whoever has it can let go of it.
+    pub fn complete(&mut self) {
+        if let Some(shared) = self.shared.as_ref().filter(|_| std::mem::take(&mut self.is_under_way)) {
+            shared.stalls.under_way.fetch_sub(1, Relaxed);
+        }
     }
 }
 
 impl Drop for Outstanding {
     fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
+        self.complete();
+        if let Some(shared) = &self.shared {
             // Release, for the Acquire in `is_worth_waiting`.
             shared.stalls.outstanding.fetch_sub(1, Release);
             shared.wake_waiting();
@@ -90,6 +125,6 @@ impl Drop for Outstanding {
 
 impl std::fmt::Debug for Outstanding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Outstanding({})", self.0.is_some())
+        write!(f, "Outstanding({})", self.shared.is_some())
     }
 }

@@ -141,3 +141,29 @@ fn beginning_does_not_depend_on_how_many_pages_there_are() {
     assert!(pages.cut.as_ref().unwrap().whole.pages.is_empty());
     assert_eq!(pool.in_use(), 10_000);
 }
+
+#[test]
+fn who_would_have_to_go_on_with_a_cut_does_not_wait_for_it_for_ever() {
+    let pool = Pool::new(PAGE_BYTES, 8 * PAGE_BYTES);
+    pool.wait_when_exhausted(true);
+    let mut pages = Pages::new(&pool);
+    let ids: Vec<_> = std::iter::from_fn(|| pages.allocate().ok()).collect();
+    let (half, rest) = ids.split_at(ids.len() / 2);
+    rest.iter().for_each(|&id| pages.free(id));
+    pages.begin_view();
+    // Copies go into what is free, and then nothing is.
+    half.iter().for_each(|&id| pages.write(id).unwrap()[0] = 1);
+    let others: Vec<_> = std::iter::from_fn(|| pages.allocate().ok()).collect();
+    assert!(pool.shortage().stalls > 0, "{others:?}");
+    // Complete, but not handed over: some other part of the view might still be under way.
+    let mut whole = pages.view_step(u32::MAX).unwrap().expect("it is complete");
+    assert!(pages.allocate().is_err());
+    // From here on it is waited for until it goes.
+    whole.hand_over();
+    let holder = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        drop(whole);
+    });
+    pages.allocate().unwrap();
+    holder.join().unwrap();
+}
