@@ -95,7 +95,7 @@ impl World {
             },
             15 => drop(self.pages.renew()),
             16 => drop(self.pages.hydrate(by % 4)),
-            17 if by % 4 == 0 => {
+            17 if by.is_multiple_of(4) => {
                 self.cut = None;
                 self.pages = Pages::restore_absent(pool, Arc::new(Stored(self.model.clone())));
                 self.number = 0;
