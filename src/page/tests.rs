@@ -46,49 +46,6 @@ fn stored(count: u32) -> Arc<Stored> {
 }
 
 #[test]
-fn a_near_page_is_one_that_has_been_written_to_in_this_epoch() {
-    const HEAD: usize = 32;
-    const PART: usize = 96;
-    let mut pages = Pages::new(&Pool::new(PAGE_BYTES, 16 << 20));
-    let mut frozen = Vec::new();
-    for step in 0..4000_u32 {
-        let id = step.wrapping_mul(2_654_435_761) >> 28;
-        match step % 23 {
-            _ if pages.count() <= id || !pages.is_live(id) => drop(pages.allocate().unwrap()),
-            0 => pages.free(id),
-            1 => frozen.push((step, image(&pages), pages.freeze())),
-            2 => pages.durable(),
-            3 => pages.abandon(),
-            4 => drop(pages.read(id).unwrap()),
-            _ => pages.write(id).unwrap()[HEAD + step as usize % 480] = step as u8,
-        }
-        // Lists change too; some ids no page has.
-        let number = u64::from(step / 100);
-        let ids: Vec<PageId> = (0..18).map(|at| if at == 5 { PageId::MAX } else { (at + step / 100) % 17 }).collect();
-        for (index, &id) in ids.iter().enumerate() {
-            let fraction = step.wrapping_mul(0x9E37_79B9);
-            let at = HEAD + ((u64::from(fraction) * 5) >> 32) as usize * PART;
-            let expected = pages.written(id).map(|page| page[at..at + PART].to_vec());
-            let mut near = pages.near(number, &ids, HEAD, PART);
-            let found = near.part(index, fraction).map(|part| {
-                let bytes = part.bytes();
-                bytes[0] = bytes[0].wrapping_add(1);
-                bytes.to_vec()
-            });
-            let expected = expected.map(|mut bytes| {
-                bytes[0] = bytes[0].wrapping_add(1);
-                bytes
-            });
-            assert_eq!(found, expected, "step {step}, page {id}");
-            assert!(near.part(ids.len(), fraction).is_none());
-        }
-    }
-    for (step, image, FrozenPages { changed, .. }) in frozen {
-        changed.iter().for_each(|(id, page)| assert_eq!(page[..], image[id], "frozen in step {step}, page {id}"));
-    }
-}
-
-#[test]
 fn a_page_is_written_only_in_its_epoch() {
     let mut pages = Pages::new(&Pool::new(PAGE_BYTES, 1 << 20));
     let id = pages.allocate().unwrap();

@@ -24,9 +24,9 @@ impl Buckets {
         }
     }
 
-    /// Looks whether the pages of a bucket have become too many for what they hold. Two pages of a chain, or two buddies, become one if
-    /// together they are half of what a page is filled with: so it takes as many new entries until they are two again, and each moves a constant
-    /// number of times.
+    /// Looks whether the pages of a bucket have become too many for what they hold. Two pages of a chain, or two buddies, become
+    /// one if together they are half of what a page is filled with: so it takes as many new entries until they are two again,
+    /// and each moves a constant number of times.
     #[inline(never)]
     fn give_back(&mut self, hash: u64, id: PageId) -> Result<(), StateError> {
         let mut next = Some(id);

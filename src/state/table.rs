@@ -133,8 +133,8 @@ impl<K: Record, V: Record> Table<K, V> {
     }
 
     /// Gives the records of a batch to `each`, in order. In front of each step the places of later keys are fetched: one by one, or
-    /// by a few, if the layout is fixed, else so many at a time as go through several stages together. A small table takes all in one step, so
-    /// that nothing else is in the innermost loop.
+    /// by a few, if the layout is fixed, else so many at a time as go through several stages together. A small table takes all in
+    /// one step, so that nothing else is in the innermost loop.
     #[inline(always)]
     fn step_by_step<I: Ahead, E>(
         &mut self,
@@ -266,15 +266,7 @@ impl<K: Record, V: Record> Table<K, V> {
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(A, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        let first = |record| {
-            let value = first(record);
-            let result = seen(&value);
-            (value, result)
-        };
-        let next = |value: &mut V, record| {
-            next(value, record);
-            seen(value)
-        };
+        let (first, next) = (first_seen(&first, &seen), next_seen(&next, &seen));
         if self.is_fixed() {
             return self.step_by_step(records, true, |table, (hash, key, (record, along))| {
                 each(along, table.upsert_fixed(hash, key, record, first, next)?)
@@ -298,6 +290,25 @@ impl<K: Record, V: Record> Table<K, V> {
             true
         };
         self.with_encoded(key, |table, key| table.upsert(hash, key, value, |value| (value, false), next))
+    }
+}
+
+/// What makes a value, and then looks at it.
+#[inline(always)]
+fn first_seen<T, V, R>(first: &impl Fn(T) -> V, seen: &impl Fn(&V) -> R) -> impl Fn(T) -> (V, R) + Copy {
+    move |record| {
+        let value = first(record);
+        let result = seen(&value);
+        (value, result)
+    }
+}
+
+/// What changes a value, and then looks at it.
+#[inline(always)]
+fn next_seen<T, V, R>(next: &impl Fn(&mut V, T), seen: &impl Fn(&V) -> R) -> impl Fn(&mut V, T) -> R + Copy {
+    move |value, record| {
+        next(value, record);
+        seen(value)
     }
 }
 

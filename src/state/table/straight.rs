@@ -1,8 +1,8 @@
 //! The way of records into a table that lies in the cache: straight, one after the other. There is nothing to wait for, and so
 //! no window in which keys lie until their places have been fetched; what is left is counted in single instructions.
 
-use super::Table;
 use super::fixed::change_mirror;
+use super::{Table, first_seen, next_seen};
 use crate::record::Record;
 use crate::state::StateError;
 use crate::state::buckets::Buckets;
@@ -41,15 +41,7 @@ impl<K: Record, V: Record> Table<K, V> {
         seen: impl Fn(&V) -> R,
         mut each: impl FnMut(A, R) -> Result<(), E>,
     ) -> Result<(), E> {
-        let first = |record| {
-            let value = first(record);
-            let result = seen(&value);
-            (value, result)
-        };
-        let next = |value: &mut V, record| {
-            next(value, record);
-            seen(value)
-        };
+        let (first, next) = (first_seen(&first, &seen), next_seen(&next, &seen));
         while let Some((hash, key, (record, along))) = self.update_written(&mut records, next, &mut each)? {
             each(along, self.upsert_mirror(hash, key, record, first, next)?)?;
         }
