@@ -8,6 +8,7 @@ use snapring::operator::Progress;
 use snapring::operator::{Emit, Operator, Value};
 use snapring::testing::{Fault, World, simulate};
 use snapring::{Checkpoints, Config, Dataflow, Protocol};
+use std::path::Path;
 use std::time::Duration;
 
 const IDS: u64 = 40;
@@ -126,6 +127,16 @@ fn what_leaves_a_loop_at_its_end_is_no_error_on_threads() {
     }
 }
 
+/// Small rings and batches, so that the end of the loop has many steps.
+fn small(tasks: u32) -> Config {
+    Config::new().unpinned_workers(1).parallelism(tasks).ring_capacity(2).batch_len_max(3)
+}
+
+/// The same with checkpoints when they are asked for.
+fn kept(protocol: Protocol, state: &Path, tasks: u32) -> Config {
+    small(tasks).checkpoints(Checkpoints::on_demand().protocol(protocol).to(state))
+}
+
 /// Cuts near the end, one step apart: the loop has ended for some tasks and not for others.
 #[test]
 fn a_job_that_was_cut_at_the_end_of_its_loop_goes_on() {
@@ -133,23 +144,14 @@ fn a_job_that_was_cut_at_the_end_of_its_loop_goes_on() {
     for protocol in Protocol::ALL.into_iter().filter(|protocol| protocol.is_exact()) {
         for before in tasks_and_steps() {
             let (tasks, from_end) = before;
-            let config = |state: &std::path::Path, tasks: u32| {
-                let checkpoints = Checkpoints::on_demand().protocol(protocol).to(state);
-                Config::new()
-                    .unpinned_workers(1)
-                    .parallelism(tasks)
-                    .ring_capacity(2)
-                    .batch_len_max(3)
-                    .checkpoints(checkpoints)
-            };
             let (state, sink) = (tempfile::tempdir().unwrap(), Memory::new());
-            let mut job = draw(|token| token, sink.clone()).into_local(config(state.path(), tasks)).unwrap();
+            let mut job = draw(|token| token, sink.clone()).into_local(kept(protocol, state.path(), tasks)).unwrap();
             let mut steps = 0;
             while job.step().unwrap() != Progress::Done {
                 steps += 1;
             }
             let (state, sink) = (tempfile::tempdir().unwrap(), Memory::new());
-            let mut job = draw(|token| token, sink.clone()).into_local(config(state.path(), tasks)).unwrap();
+            let mut job = draw(|token| token, sink.clone()).into_local(kept(protocol, state.path(), tasks)).unwrap();
             for _ in 0..steps - from_end {
                 job.step().unwrap();
             }
@@ -162,7 +164,7 @@ fn a_job_that_was_cut_at_the_end_of_its_loop_goes_on() {
                 cuts += 1;
                 drop(job);
                 let tasks = 1 + (from_end as u32 / 7) % 3;
-                let job = draw(|token| token, sink.clone()).into_local(config(state.path(), tasks));
+                let job = draw(|token| token, sink.clone()).into_local(kept(protocol, state.path(), tasks));
                 job.unwrap().run().unwrap();
             }
             assert_eq!(
@@ -197,16 +199,7 @@ fn what_goes_into_a_loop_at_its_end_is_an_error_after_a_restart_too() {
     for protocol in Protocol::ALL {
         for (tasks, from_end) in tasks_and_steps() {
             let state = tempfile::tempdir().unwrap();
-            let config = |state: &std::path::Path, tasks: u32| {
-                let checkpoints = Checkpoints::on_demand().protocol(protocol).to(state);
-                Config::new()
-                    .unpinned_workers(1)
-                    .parallelism(tasks)
-                    .ring_capacity(2)
-                    .batch_len_max(3)
-                    .checkpoints(checkpoints)
-            };
-            let unkept = Config::new().unpinned_workers(1).parallelism(tasks).ring_capacity(2).batch_len_max(3);
+            let unkept = small(tasks);
             let (mut job, mut steps) = (draw_wrong().into_local(unkept).unwrap(), 0u64);
             let error = loop {
                 match job.step() {
@@ -216,7 +209,7 @@ fn what_goes_into_a_loop_at_its_end_is_an_error_after_a_restart_too() {
                 steps += 1;
             };
             assert!(is_after_loop(&error), "{error}");
-            let mut job = draw_wrong().into_local(config(state.path(), tasks)).unwrap();
+            let mut job = draw_wrong().into_local(kept(protocol, state.path(), tasks)).unwrap();
             let mut over = (0..steps.saturating_sub(from_end)).find_map(|_| job.step().err());
             let checkpoint = job.checkpoint();
             let mut is_cut = false;
@@ -228,7 +221,7 @@ fn what_goes_into_a_loop_at_its_end_is_an_error_after_a_restart_too() {
                 cuts += 1;
                 drop(job);
                 let tasks = 1 + (from_end as u32 / 7) % 3;
-                over = draw_wrong().into_local(config(state.path(), tasks)).unwrap().run().err();
+                over = draw_wrong().into_local(kept(protocol, state.path(), tasks)).unwrap().run().err();
             }
             let over = over.expect("nobody has told");
             assert!(is_after_loop(&over), "{protocol}, {tasks} tasks, {from_end} steps from the end: {over}");
