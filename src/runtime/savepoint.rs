@@ -2,20 +2,22 @@
 //! job notices nothing but the checkpoint: it makes further ones meanwhile, and does not fail because a savepoint does.
 
 use super::control::Control;
-use super::coordinator::{CheckpointReport, Event};
+use super::coordinator::CheckpointReport;
 use super::job::Job;
 use super::pending::{Pending, Unmade, Wanted, refused};
 use super::supervisor::spawn;
 use crate::error::{Error, StoreError};
 use crate::snapshot::{Copying, Pin, check_savepoint};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Between two looks whether it is still wanted, as long as there is no checkpoint yet.
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
+
+/// The checkpoint that it is to hold.
+type Asked = Pending<(CheckpointReport, Pin)>;
 
 /// A savepoint that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,9 +105,11 @@ impl Job {
         check_savepoint(&path)?;
         let making = Making { path, copying: Copying::default(), stage: Mutex::default(), changed: Condvar::new() };
         let making = Arc::new(making);
+        // Asked for by the caller, not by the thread: it holds what has happened by now, and of two the first is not the newer.
+        let asked = Pending::ask_pinned(&self.events, wanted);
         let (made, control, events) = (making.clone(), self.control.clone(), self.events.clone());
         let thread = spawn("snapring-savepoint", move || {
-            let result = made.make(&control, &events, wanted);
+            let result = made.make(asked, || Pending::ask_pinned(&events, wanted), &control);
             tracing::info!(path = %made.path.display(), made = result.is_ok(), "savepoint");
             made.note(|stage| (stage.result, stage.is_over) = (Some(result), true));
         })?;
@@ -123,9 +127,9 @@ impl Making {
         self.changed.notify_all();
     }
 
-    fn make(&self, control: &Control, events: &Sender<Event>, wanted: Wanted) -> Result<SavepointReport, Unsaved> {
+    fn make(&self, asked: Asked, again: impl Fn() -> Asked, control: &Control) -> Result<SavepointReport, Unsaved> {
         let begin = Instant::now();
-        let pinned = self.pin(control, events, wanted);
+        let pinned = self.pin(asked, again, control);
         let told = pinned.as_ref().map(|(checkpoint, _)| *checkpoint).map_err(Unmade::clone);
         self.note(|stage| stage.checkpoint = Some(told));
         let (checkpoint, pin) = pinned.map_err(Unsaved::Unmade)?;
@@ -133,26 +137,21 @@ impl Making {
         Ok(SavepointReport { path: self.path.clone(), checkpoint, bytes, took: begin.elapsed() })
     }
 
-    /// Waits for a checkpoint; if the job fails meanwhile and goes on, for the next one.
+    /// Waits for the checkpoint; if the job fails meanwhile and goes on, for another one.
     fn pin(
         &self,
+        mut asked: Asked,
+        again: impl Fn() -> Asked,
         control: &Control,
-        events: &Sender<Event>,
-        wanted: Wanted,
     ) -> Result<(CheckpointReport, Pin), Unmade> {
         loop {
-            let pending = Pending::ask_pinned(events, wanted);
-            let result = loop {
-                if !self.copying.is_wanted() {
-                    return Err(Unmade::GivenUp("nobody waits for it any more".to_owned()));
-                }
-                if let Some(result) = pending.wait_for(LOOKS_EVERY) {
-                    break result;
-                }
-            };
-            match result {
-                Err(Unmade::Restarted) if !control.is_ending() => {}
-                other => return other,
+            if !self.copying.is_wanted() {
+                return Err(Unmade::GivenUp("nobody waits for it any more".to_owned()));
+            }
+            match asked.wait_for(LOOKS_EVERY) {
+                None => {}
+                Some(Err(Unmade::Restarted)) if !control.is_ending() => asked = again(),
+                Some(result) => return result,
             }
         }
     }

@@ -163,10 +163,15 @@ fn what_becomes_of_a_savepoint_is_no_matter_to_the_job() {
     assert!(matches!(error, Error::Store(_)), "{error}");
     let error = job.savepoint(at("missing/saved")).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
-    // Two at once.
-    let pending = ["one", "other"].map(|name| job.savepoint(at(name)).unwrap());
-    let epochs = pending.map(|pending| pending.wait().unwrap().checkpoint.epoch);
-    assert!(epochs[0] <= epochs[1]);
+    // Two at once, and a checkpoint: each holds what had happened when it was asked for, so none is newer than those behind it.
+    for _ in 0..10 {
+        let _ = ["one", "other"].map(|name| fs::remove_file(at(name)));
+        let pending = ["one", "other"].map(|name| job.savepoint(at(name)).unwrap());
+        let checkpoint = job.checkpoint().unwrap();
+        let epochs = pending.map(|pending| pending.wait().unwrap().checkpoint.epoch);
+        let last = checkpoint.wait().unwrap().epoch;
+        assert!(epochs[0] <= epochs[1] && epochs[1] <= last, "{epochs:?} {last}");
+    }
     goes_on(&job);
     let stopped = job.stop(Duration::from_secs(60)).unwrap();
     assert!(stopped.checkpoint.is_ok() && stopped.savepoint.is_none(), "{stopped:?}");
