@@ -169,7 +169,7 @@ fn ours(pool: &Pool, with_checkpoints: bool, keys: u64, folder: &Path, lasts: Du
         table.update(hash, &key, Value::default, |value| value[0] += 1).expect("the pool is large enough");
     };
     (0..keys).for_each(|key| add(&mut table.borrow_mut(), key));
-    let (hasher, mut window) = (Hasher::default(), Window::with_capacity(WINDOW));
+    let mut window = Window::new(Hasher::default(), WINDOW);
     let (work, works) = channel::<Work>();
     let writing = std::thread::spawn(|| writer(works));
     let store = std::sync::Arc::new(std::sync::Mutex::new(
@@ -218,7 +218,7 @@ fn ours(pool: &Pool, with_checkpoints: bool, keys: u64, folder: &Path, lasts: Du
             let table = &mut *table.borrow_mut();
             for chunk in (index..index + BATCH).step_by(WINDOW) {
                 for key in (chunk..chunk + WINDOW as u64).map(|index| key(index, keys)) {
-                    window.key(&hasher, &key);
+                    window.key(&key);
                     window.push(((), ()));
                 }
                 let each = |(), ()| Ok::<_, StateError>(());

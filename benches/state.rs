@@ -53,7 +53,6 @@ impl<K: Clone + Eq + Hash, V: Count> Side<K> for Map<K, V> {
 /// A table and what goes through its windows.
 struct Ours<K: Record, V> {
     table: Table<K, V>,
-    hasher: Hasher,
     window: Window<K, ((), ())>,
 }
 
@@ -61,12 +60,12 @@ impl<K: Record + Clone, V: Count> Ours<K, V> {
     fn new(pool: &Pool) -> Self {
         let hasher = Hasher::default();
         let table = Table::new(pool, hasher, range_of(0, 1)).expect("the pool is large enough");
-        Self { table, hasher, window: Window::with_capacity(WINDOW) }
+        Self { table, window: Window::new(hasher, WINDOW) }
     }
 
     fn fill(&mut self, keys: &[K]) {
         for key in keys {
-            self.window.key(&self.hasher, key);
+            self.window.key(key);
             self.window.push(((), ()));
         }
     }

@@ -1,6 +1,6 @@
 //! `fold`, `fold_to_end`, `reduce` and `count`: one value per key, changed by each record with that key.
 
-use super::keyed_table::{KeyedTable, WINDOW};
+use super::keyed_table::{KeyedTable, WINDOW, fill};
 use super::operating::{Open, Operate};
 use super::pipe::Out;
 use super::stage::Closure;
@@ -10,7 +10,7 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Hasher, Window, mirror_of};
+use crate::state::{Window, mirror_of};
 
 /// How records change the value of their key.
 pub(crate) trait Step<T>: Send + 'static {
@@ -89,8 +89,9 @@ impl<T, B: KeyOf<T>, S: Step<T>> Fold<T, B, S> {
         at_end: bool,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
+        let window = Window::new(open.hasher, WINDOW);
         let state = KeyedTable::open(open, at_end, restored)?;
-        Ok(Self { key, step, state, window: Window::with_capacity(WINDOW), at_end })
+        Ok(Self { key, step, state, window, at_end })
     }
 }
 
@@ -124,18 +125,18 @@ impl<T: Send, B: KeyOf<T, Key: Clone>, S: Step<T, Value: Clone>> Operate for Fol
             return self.batch_straight(records, out);
         }
         let (key, at_end) = (&self.key, self.at_end);
-        let enter = |window: &mut Window<_, _>, hasher: &Hasher, record: T| {
+        let enter = |window: &mut Window<_, _>, record: T| {
             if at_end {
-                key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+                key.call(|key| key.with(&record, |key| window.key(key)));
                 window.push((record, None));
             } else {
                 let key = key.call(|key| key.owned(&record));
-                window.key(hasher, &key);
+                window.key(&key);
                 window.push((record, Some(key)));
             }
         };
         while records.len() > 0 {
-            let taken = self.state.fill(&mut self.window, records, enter);
+            let taken = fill(&mut self.window, records, enter);
             let (step, table) = (&self.step, &mut self.state.table);
             let (first, next) = (|record| step.first(record), |value: &mut _, record| step.next(value, record));
             if at_end {

@@ -11,10 +11,22 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Drained, Hasher, Window, range_of};
+use crate::state::{Drained, Window, range_of};
 
 /// Records that are looked up together.
 pub(super) const WINDOW: usize = 256;
+
+/// Moves as many records into a window as it takes, each with its key as `enter` has put it in. They are then taken out one by
+/// one.
+#[inline]
+pub(super) fn fill<'a, K: Record, T, R>(
+    window: &'a mut Window<K, R>,
+    records: &mut Records<'_, T>,
+    enter: impl Fn(&mut Window<K, R>, T),
+) -> Taken<Drained<'a, K, R>> {
+    records.take(WINDOW).for_each(|record| enter(window, record));
+    Taken(window.drain())
+}
 
 /// The names of what is kept.
 pub(crate) const TABLE: &str = "table";
@@ -38,19 +50,6 @@ impl<K: Record, V: Record> KeyedTable<K, V> {
         let emitted = at_end.then(|| emitted(&open, &restored)).transpose()?;
         let table = KeptTable::open(&open, TABLE, restored.into_iter())?;
         Ok(Self { open, table, emitted })
-    }
-
-    /// Moves as many records into the window as it takes, each with its key as `enter` has put it in. They are then
-    /// taken out one by one.
-    #[inline]
-    pub fn fill<'a, T, R>(
-        &mut self,
-        window: &'a mut Window<K, R>,
-        records: &mut Records<'_, T>,
-        enter: impl Fn(&mut Window<K, R>, &Hasher, T),
-    ) -> Taken<Drained<'a, K, R>> {
-        records.take(WINDOW).for_each(|record| enter(window, &self.open.hasher, record));
-        Taken(window.drain())
     }
 
     /// The input has ended: gives a page of keys, each with its value, to `each`. `Done` if there were none left.

@@ -30,8 +30,9 @@ impl<B, O: Operator> Process<B, O> {
         operator: Arc<O>,
         restored: impl Iterator<Item = &'a RestoredEntry>,
     ) -> Result<Self, Error> {
+        let window = Window::new(open.hasher, WINDOW);
         let kept = Keep::open(open, &restored.collect::<Vec<_>>())?;
-        Ok(Self { key, operator, kept, window: Window::with_capacity(WINDOW) })
+        Ok(Self { key, operator, kept, window })
     }
 }
 

@@ -5,7 +5,7 @@ mod several;
 
 pub use several::{Several, States};
 
-use super::keyed_table::{KeyedTable, TABLE};
+use super::keyed_table::{KeyedTable, TABLE, fill};
 use super::kinds::{Tables, Value};
 use super::operating::Open;
 use super::stage::Closure;
@@ -15,7 +15,7 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::{Hasher, Window};
+use crate::state::Window;
 
 /// What an [`Operator`](super::Operator) holds of a key: a [`Value`], [`List`](super::List),
 /// [`Map`](super::Map) or [`Aggregate`](super::Aggregate), or a struct of such.
@@ -193,12 +193,12 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
         key: &Closure<B>,
         mut each: impl FnMut(&K, T, &mut Value<V>) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
-        let enter = |window: &mut Window<K, T>, hasher: &Hasher, record| {
-            key.call(|key| key.with(&record, |key| window.key(hasher, key)));
+        let enter = |window: &mut Window<K, T>, record| {
+            key.call(|key| key.with(&record, |key| window.key(key)));
             window.push(record);
         };
         while records.len() > 0 {
-            let taken = self.state.fill(window, records, enter);
+            let taken = fill(window, records, enter);
             self.state.table.modify_batch(taken, |key, record, place| {
                 let mut value = Value::lent(place.lend());
                 each(key, record, &mut value)?;

@@ -2,6 +2,7 @@
 
 use super::batch::{count, decode_items, encode_items};
 use super::mirror::{Pair, clear, decode_fixed, depth, encode_fixed, take};
+use super::short::{self, SHORT};
 use super::{DecodeError, Hints, Input, Record, Schema, Type};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -11,27 +12,16 @@ pub(super) fn take_text<'a>(input: &mut Input<'a>) -> Result<&'a str, DecodeErro
     std::str::from_utf8(take(input, len)?).map_err(|_| DecodeError::Invalid("text is not UTF-8"))
 }
 
-/// Appends a text.
-#[inline]
+/// Appends a text: without a call, if it is a word.
+#[inline(always)]
 pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
-    /// The first and the last bytes, which meet or overlap.
-    #[inline(always)]
-    fn put_ends<const N: usize>(bytes: &[u8], out: &mut Vec<u8>) {
-        let (Some(first), Some(last)) = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>()) else { return };
-        out.extend_from_slice(first);
-        out.truncate(out.len() - (2 * N - bytes.len()));
-        out.extend_from_slice(last);
-    }
+    if SHORT.contains(&text.len()) { short::append_counted(text.as_bytes(), out) } else { put_other(text, out) }
+}
+
+#[inline(never)]
+fn put_other(text: &str, out: &mut Vec<u8>) {
     count(text.len()).encode(out);
-    let bytes = text.as_bytes();
-    // Most texts are words: not worth a call.
-    match bytes.len() {
-        2..=3 => put_ends::<2>(bytes, out),
-        4..=8 => put_ends::<4>(bytes, out),
-        9..=16 => put_ends::<8>(bytes, out),
-        17..=32 => put_ends::<16>(bytes, out),
-        _ => out.extend_from_slice(bytes),
-    }
+    out.extend_from_slice(text.as_bytes());
 }
 
 impl Record for String {

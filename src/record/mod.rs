@@ -120,6 +120,7 @@ mod result;
 mod scalar;
 mod schema;
 mod schema_codec;
+mod short;
 pub mod text;
 mod tuple;
 
@@ -132,6 +133,7 @@ pub use inline_text::{Text, TextTooLong};
 pub use mirror::Mirror;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, Type, Variant};
+pub(crate) use short::{SHORT, quarters};
 pub use snapring_derive::Record;
 use zerocopy::FromBytes;
 

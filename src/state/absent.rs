@@ -2,9 +2,10 @@
 //! Against damage there are the checksums; this is against files that are made to hurt, so that nothing behind this door can
 //! panic or loop.
 
-use super::buckets::{Buckets, Layout};
+use super::buckets::Buckets;
 use super::directory::EachBucket;
 use super::head::{BUCKET, CHAINED, Head, LONG};
+use super::layout::Layout;
 use super::restore::IDS_MAX;
 use super::room::Region;
 use super::root::Root;

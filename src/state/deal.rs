@@ -7,10 +7,11 @@
 
 use super::StateError;
 use super::absent::{buckets_of, checked};
-use super::buckets::{Buckets, Layout};
+use super::buckets::Buckets;
 use super::chain::{Chain, Source};
 use super::directory::Depths;
 use super::head::Head;
+use super::layout::Layout;
 use super::restore::Checked;
 use super::room::Region;
 use super::root::Root;

@@ -11,9 +11,10 @@
 //! and the length (u32); for a key the hash (u64) follows.
 
 use super::Hasher;
-use super::buckets::Layout;
 use super::head::u16_at;
+use super::layout::Layout;
 use crate::page::PageId;
+use crate::record::{SHORT, quarters};
 
 /// Bytes in front of an entry's parts.
 pub(super) const ENTRY_BYTES: usize = 8;
@@ -52,6 +53,35 @@ fn word_at(page: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*page[at..].first_chunk().expect("an entry lies within its page"))
 }
 
+/// Where the entry of a key may be in a page: by its tag. True until something moves.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    /// Offset of its slot.
+    slot: usize,
+    /// Its own offset.
+    pub at: usize,
+}
+
+impl Spot {
+    /// The first in the group that a hash wants, which begins at `home`.
+    #[inline(always)]
+    pub fn first(page: &[u8], home: usize, hash: u64) -> Option<Self> {
+        let slot = Layout::Heap.shape_of(page).first_at(page, home, hash)?;
+        Some(Self { slot, at: usize::from(u16_at(page, slot)) })
+    }
+
+    /// The entry, if it is that of a key which lies in this page.
+    #[inline(always)]
+    pub fn of_key(self, page: &[u8], key: &[u8]) -> Option<Found> {
+        let Self { slot, at } = self;
+        let word = word_at(page, at);
+        // The key part is as long, and not that of a long key.
+        let may_be = word & (0xffff | u64::from(KEY_LONG) << 48) == key.len() as u64;
+        let is_it = may_be && are_equal(&page[at + ENTRY_BYTES..][..key.len()], key);
+        is_it.then(|| Found { slot, at, sizes: Sizes::of_word(word) })
+    }
+}
+
 /// An entry of the heap that was found by its key.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
@@ -83,18 +113,26 @@ impl Found {
     }
 }
 
-/// The entry of a key that lies in its page, if it is in this one.
+/// The entry of a key that lies in its page, if it is in this one. As a rule it is where it was looked for ahead.
+#[inline(always)]
+pub(super) fn find_at(page: &[u8], spot: Option<Spot>, hash: u64, key: &[u8]) -> Option<Found> {
+    if let Some(spot) = spot
+        && let Some(found) = spot.of_key(page, key)
+    {
+        return Some(found);
+    }
+    find_short(page, hash, key)
+}
+
+/// The same wherever it is.
 #[inline(always)]
 pub(super) fn find_short(page: &[u8], hash: u64, key: &[u8]) -> Option<Found> {
     let mut search = Layout::Heap.shape_of(page).search(page, hash);
     loop {
         let slot = search.next(page)?;
-        let at = usize::from(u16_at(page, slot));
-        let word = word_at(page, at);
-        // The key part is as long, and not that of a long key.
-        let may_be = word & (0xffff | u64::from(KEY_LONG) << 48) == key.len() as u64;
-        if may_be && are_equal(&page[at + ENTRY_BYTES..][..key.len()], key) {
-            return Some(Found { slot, at, sizes: Sizes::of_word(word) });
+        let spot = Spot { slot, at: usize::from(u16_at(page, slot)) };
+        if let Some(found) = spot.of_key(page, key) {
+            return Some(found);
         }
     }
 }
@@ -102,15 +140,7 @@ pub(super) fn find_short(page: &[u8], hash: u64, key: &[u8]) -> Option<Found> {
 /// Whether two byte strings of the same length are equal: without a call if they are as short as words are.
 #[inline(always)]
 fn are_equal(a: &[u8], b: &[u8]) -> bool {
-    fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
-        Some((bytes.first_chunk()?, bytes.last_chunk()?))
-    }
-    match a.len() {
-        4..=7 => ends::<4>(a) == ends::<4>(b),
-        8..=16 => ends::<8>(a) == ends::<8>(b),
-        17..=32 => ends::<16>(a) == ends::<16>(b),
-        _ => a == b,
-    }
+    if SHORT.contains(&a.len()) { quarters(a) == quarters(b) } else { a == b }
 }
 
 /// An entry on its way into a page, or as it lies there.

@@ -1,9 +1,10 @@
 //! A table as it was at a cut, whole and for reading only: what a view is made of. It knows no types and no pool.
 
-use super::buckets::{Buckets, Layout, Place};
+use super::buckets::{Buckets, Place};
 use super::chain::{Chain, Source};
 use super::directory::Directory;
 use super::head::{BUCKET, Head};
+use super::layout::Layout;
 use super::outdated::Scattered;
 use super::room::Region;
 use super::root::Root;

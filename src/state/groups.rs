@@ -12,6 +12,9 @@ use crate::page::{equal_bytes, high_bits};
 /// Slots of a group.
 pub(super) const LANES: usize = 7;
 pub(super) const WORD_BYTES: usize = 8;
+/// So many slots of a group are used in a page whose heap is used up. They are small, and a key that is not in its first group
+/// takes the processor by surprise.
+pub(super) const USED_LANES: usize = 4;
 /// A bit for each.
 const ALL_LANES: u32 = (1 << LANES) - 1;
 /// The bit of a tag that is set if the slot is taken.
@@ -47,9 +50,9 @@ impl Shape {
         slots - slots / 8
     }
 
-    /// Bytes of groups that so many entries take in a page that is used up.
+    /// Bytes of groups that so many entries of a heap take.
     pub const fn bytes_of(&self, entries: usize) -> usize {
-        entries * Self::stride(self.slot_bytes) / (LANES - 1)
+        entries * Self::stride(self.slot_bytes) / USED_LANES
     }
 
     /// Whether so many groups (at least one) fit in a page.

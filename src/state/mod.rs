@@ -22,8 +22,8 @@
 //!    read, and checked so far that nothing can panic or loop on it, when it is first touched.
 //! 8. What still has values of an older type stands beside the table, and comes over bucket by bucket (see `outdated`).
 //! 9. A table that lies in the cache fills its pages less, for the sake of look-ups, and those of a fixed layout take batches
-//!    straight in (see `table::straight`). Batches for larger ones, and of variable length, go through a window, in which
-//!    keys wait while their places are fetched.
+//!    straight in (see `table::straight`). Batches for larger ones go through a window, in which keys wait while their places
+//!    are fetched; those of variable length always, for they are found in stages (see `table::heap`).
 //! 10. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
 mod absent;
@@ -37,6 +37,7 @@ mod groups;
 mod hash;
 mod head;
 mod kept;
+mod layout;
 mod long;
 mod migrating;
 mod outdated;

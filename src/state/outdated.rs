@@ -9,9 +9,10 @@
 //!    order that spreads over the range: one after the other they would make the table narrow and deep.
 
 use super::absent::{buckets_of, checked};
-use super::buckets::{Buckets, Layout, Place};
+use super::buckets::{Buckets, Place};
 use super::chain::{Chain, Source, chain};
 use super::head::Head;
+use super::layout::Layout;
 use super::restore::{Checked, Part, PartPages};
 use super::room::Region;
 use super::root::Root;

@@ -1,12 +1,13 @@
 //! Out of snapshots: checking what a table has left, and adopting it. What comes in has passed its
 //! checksums, but it is checked again so far that nothing behind this door can panic or loop on it.
 
-use super::buckets::{Buckets, Layout};
+use super::buckets::Buckets;
 use super::chain::Source;
 use super::deal::Lying;
 use super::directory::{Directory, EachBucket};
 use super::entry::Entry;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, LONG};
+use super::layout::Layout;
 use super::room::Region;
 use super::root::Root;
 use super::sane::page_is_sane;

@@ -1,10 +1,11 @@
 //! Making room in a bucket: compacting, splitting, chaining (rules 4 and 5 at the head of the room).
 
-use super::buckets::{Buckets, Layout, groups_for};
+use super::buckets::Buckets;
 use super::chain::{Chain, chain};
 use super::directory::DEPTH_MAX;
 use super::groups::Shape;
 use super::head::{BUCKET, CHAINED, HEAD_BYTES, Head, set_count};
+use super::layout::{Layout, groups_for};
 use super::{HashRange, StateError};
 use crate::page::PageId;
 use std::ops::Add;

@@ -1,9 +1,9 @@
 //! A table as bytes, row by row: for those who look into a snapshot and have neither the job's types nor a pool for its
 //! pages. It must not know what keys and values are.
 
-use super::buckets::Layout;
 use super::chain::chain;
 use super::entry::{Entry, LongRef};
+use super::layout::Layout;
 use super::restore::{Checked, Part};
 use super::root::Root;
 use super::{Hasher, StateError, long};

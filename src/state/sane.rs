@@ -1,9 +1,9 @@
 //! Whether a page that comes from a snapshot can be worked with: all that it refers to lies within it.
 
-use super::buckets::Layout;
 use super::entry::{ENTRY_BYTES, KEY_LONG, LongRef, VALUE_LONG};
 use super::groups::Shape;
 use super::head::{Head, u16_at};
+use super::layout::Layout;
 
 /// Whether header and slots of a page of a bucket agree, and refer to nothing outside of it.
 pub(super) fn page_is_sane(layout: Layout, page: &[u8]) -> bool {

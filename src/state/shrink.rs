@@ -1,8 +1,9 @@
 //! Giving pages back when entries have gone (rule 6 at the head of the room). What cannot be done at once is left: the entry
 //! that has gone is gone, and the next one that goes comes by here again.
 
-use super::buckets::{Buckets, Layout, in_proportion};
+use super::buckets::Buckets;
 use super::head::{HEAD_BYTES, Head, next_of};
+use super::layout::{Layout, in_proportion};
 use super::room::{Load, Region};
 use super::{StateError, chain::chain};
 use crate::page::PageId;

@@ -7,10 +7,11 @@ mod look;
 mod modify;
 mod straight;
 
-use super::buckets::{Buckets, Layout};
+use super::buckets::Buckets;
 use super::directory::Directory;
 use super::groups::Shape;
 use super::hash::SMALL_KEY_BYTES;
+use super::layout::Layout;
 use super::restore::Part;
 use super::room::Scratch;
 use super::{Ahead, HashRange, Hasher, StateError};
@@ -66,6 +67,7 @@ impl<K: Record, V: Record> Table<K, V> {
             range,
             len: 0,
             buckets: 0,
+            moves: 0,
             scratch: Scratch::default(),
         };
         Ok(Self {
@@ -132,30 +134,22 @@ impl<K: Record, V: Record> Table<K, V> {
         }
     }
 
-    /// Gives the records of a batch to `each`, in order. In front of each step the places of later keys are fetched: one by one, or
-    /// by a few, if the layout is fixed, else so many at a time as go through several stages together. A small table takes all in
-    /// one step, so that nothing else is in the innermost loop.
+    /// Gives the records of a batch to `each`, in order, if the layout is fixed. In front of each step the places of later keys are
+    /// fetched, one by one or by a few. A small table takes all in one step, so that nothing else is in the innermost loop.
     #[inline(always)]
     fn step_by_step<I: Ahead, E>(
         &mut self,
         mut records: I,
-        is_fixed: bool,
         mut each: impl FnMut(&mut Self, I::Item) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_far = !self.buckets.is_near();
-        let step = match (is_far, is_fixed) {
-            (false, _) => usize::MAX,
-            (true, true) => Self::STEP,
-            (true, false) => heap::STEP,
-        };
-        if is_far && is_fixed {
+        let step = if is_far { Self::STEP } else { usize::MAX };
+        if is_far {
             self.prefetch_first(&records);
         }
         loop {
-            if is_far && is_fixed {
+            if is_far {
                 self.prefetch_step(&records);
-            } else if is_far {
-                self.prefetch_heap(records.hashes().take(step));
             }
             for _ in 0..step {
                 let Some(record) = records.next() else { return Ok(()) };
@@ -216,7 +210,7 @@ impl<K: Record, V: Record> Table<K, V> {
         if self.is_fixed() {
             self.upsert_fixed(hash, key, record, first, next)
         } else {
-            self.upsert_heap(hash, key, record, first, next)
+            self.upsert_heap(hash, key, None, record, first, next)
         }
     }
 
@@ -268,12 +262,12 @@ impl<K: Record, V: Record> Table<K, V> {
     ) -> Result<(), E> {
         let (first, next) = (first_seen(&first, &seen), next_seen(&next, &seen));
         if self.is_fixed() {
-            return self.step_by_step(records, true, |table, (hash, key, (record, along))| {
+            return self.step_by_step(records, |table, (hash, key, (record, along))| {
                 each(along, table.upsert_fixed(hash, key, record, first, next)?)
             });
         }
-        self.step_by_step(records, false, |table, (hash, key, (record, along))| {
-            each(along, table.upsert_heap(hash, key, record, first, next)?)
+        self.spot_by_spot(records, |table, spot, (hash, key, (record, along))| {
+            each(along, table.upsert_heap(hash, key, spot, record, first, next)?)
         })
     }
 

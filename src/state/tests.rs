@@ -11,4 +11,5 @@ mod model;
 mod modify;
 mod rows;
 mod shrink;
+mod spots;
 mod straight;

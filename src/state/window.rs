@@ -15,6 +15,9 @@ pub struct Window<K: Record, T> {
     /// Encodings of keys without a fixed layout, one behind the other.
     encoded: Vec<u8>,
     records: Vec<T>,
+    hasher: Hasher,
+    /// Of so many keys the hash is known; of keys of a fixed layout it is always.
+    hashed: usize,
 }
 
 /// The encoding of a key of a fixed layout.
@@ -36,35 +39,54 @@ struct Key<M> {
 
 impl<K: Record, T> Window<K, T> {
     /// An empty window, with memory for so many records.
-    pub fn with_capacity(records: usize) -> Self {
-        Self { keys: Vec::new(), encoded: Vec::new(), records: Vec::with_capacity(records) }
+    pub fn new(hasher: Hasher, records: usize) -> Self {
+        Self { keys: Vec::new(), encoded: Vec::new(), records: Vec::with_capacity(records), hasher, hashed: 0 }
     }
 
-    /// Takes in the key of the record that [`Window::push`] adds next, and says its hash.
+    /// Takes in the key of the record that [`Window::push`] adds next.
     #[inline]
-    pub fn key(&mut self, hasher: &Hasher, key: &K) -> u64 {
+    pub fn key(&mut self, key: &K) {
         let number = self.records.len();
-        let start = if K::WIDTH.is_some() || number == 0 { 0 } else { self.keys[number - 1].end };
-        let Some(place) = self.keys.get_mut(number) else { return self.key_in_more_room(hasher, key) };
+        let start = self.end_of(number);
+        let Some(place) = self.keys.get_mut(number) else { return self.key_in_more_room(key) };
         if K::WIDTH.is_some() {
             key.to_mirror(&mut place.fixed);
-            place.hash = hasher.hash_bytes(place.fixed.as_bytes());
+            place.hash = self.hasher.hash_bytes(place.fixed.as_bytes());
         } else {
             // What an earlier window has left, or a key whose record never came.
             self.encoded.truncate(start);
             key.encode(&mut self.encoded);
             place.end = self.encoded.len();
-            place.hash = hasher.hash_bytes(&self.encoded[start..]);
         }
-        place.hash
     }
 
     #[cold]
     #[inline(never)]
-    fn key_in_more_room(&mut self, hasher: &Hasher, key: &K) -> u64 {
+    fn key_in_more_room(&mut self, key: &K) {
         let empty = || Key { hash: 0, fixed: K::Mirror::new_zeroed(), end: 0 };
         self.keys.resize_with((self.records.len() + 1).next_power_of_two(), empty);
-        self.key(hasher, key)
+        self.key(key);
+    }
+
+    /// Where the encodings of the first so many keys end, if they have no fixed layout.
+    #[inline]
+    fn end_of(&self, keys: usize) -> usize {
+        if K::WIDTH.is_some() || keys == 0 { 0 } else { self.keys[keys - 1].end }
+    }
+
+    /// Hashes the keys that have no fixed layout. Not as they come: what has been written byte by byte cannot be read by whole
+    /// words at once, and the processor would wait.
+    #[inline]
+    fn hash(&mut self) {
+        if K::WIDTH.is_some() {
+            return;
+        }
+        let (mut start, from, to) = (self.end_of(self.hashed), self.hashed, self.records.len());
+        for key in &mut self.keys[from..to] {
+            key.hash = self.hasher.hash_bytes(&self.encoded[start..key.end]);
+            start = key.end;
+        }
+        self.hashed = to;
     }
 
     /// Adds a record to the key that [`Window::key`] has taken in.
@@ -85,13 +107,16 @@ impl<K: Record, T> Window<K, T> {
 
     /// The hashes, in order.
     #[inline]
-    pub fn hashes(&self) -> impl ExactSizeIterator<Item = u64> + Clone {
+    pub fn hashes(&mut self) -> impl ExactSizeIterator<Item = u64> + Clone {
+        self.hash();
         self.keys[..self.records.len()].iter().map(|key| key.hash)
     }
 
     /// Takes them out in order: hash, encoding of the key, and record.
     #[inline]
     pub fn drain(&mut self) -> Drained<'_, K, T> {
+        self.hash();
+        self.hashed = 0;
         let keys = self.keys[..self.records.len()].iter();
         Drained { keys, encoded: &self.encoded, start: 0, records: self.records.drain(..) }
     }

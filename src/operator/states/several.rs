@@ -85,7 +85,7 @@ impl<K: Record, S: States> Several<K, S> {
         key: &Closure<B>,
     ) {
         for record in records.take(WINDOW) {
-            key.call(|key| key.with(&record, |key| window.key(&self.open.hasher, key)));
+            key.call(|key| key.with(&record, |key| window.key(key)));
             window.push(record);
         }
         let mut hashes = std::mem::take(&mut self.hashes);

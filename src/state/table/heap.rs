@@ -4,50 +4,92 @@
 use super::{Table, change, decode};
 use crate::page::fetch_ahead;
 use crate::record::Record;
-use crate::state::StateError;
-use crate::state::buckets::Layout;
-use crate::state::entry::{VALUE_LONG, find_short};
-use crate::state::head::{next_of, u16_at};
+use crate::state::entry::{Spot, VALUE_LONG, find_at};
+use crate::state::head::next_of;
+use crate::state::layout::Layout;
+use crate::state::{Ahead, StateError};
 
 /// Above this many pages their headers are not in the cache either.
 const HEADERS_ABOVE: u32 = 4096;
 /// Keys that are fetched in step.
-pub(super) const STEP: usize = 64;
+const STEP: usize = 64;
+
+/// The spots of keys that are looked up in step.
+pub(super) struct Spots([Option<Spot>; STEP]);
+
+impl Spots {
+    /// Fills as many as there are, and says how many.
+    #[inline(always)]
+    fn fill<T>(&mut self, from: &mut impl Iterator<Item = T>, spot: impl Fn(T) -> Option<Spot>) -> usize {
+        let mut len = 0;
+        for (place, from) in self.0.iter_mut().zip(from) {
+            *place = spot(from);
+            len += 1;
+        }
+        len
+    }
+}
 
 impl<K: Record, V: Record> Table<K, V> {
-    /// Asks the processor to fetch headers, then groups, then entries: each says where the next is.
-    pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
-        if self.buckets.is_near() {
-            return;
-        }
+    /// Says where the entries of the next keys may be, and asks the processor to fetch them. In stages, each for all of these
+    /// keys: what one stage waits for says where the next has to look, and other keys do not wait meanwhile.
+    fn look_ahead(&self, mut hashes: impl Iterator<Item = u64>, spots: &mut Spots) -> usize {
         let (pages, directory) = (&self.buckets.pages, &self.buckets.directory);
+        if self.buckets.is_near() {
+            return spots.fill(&mut hashes, |hash| {
+                let page = pages.here(directory.bucket_of(hash))?;
+                Spot::first(page, Layout::Heap.shape_of(page).home(hash), hash).inspect(|spot| {
+                    fetch_ahead(page, spot.at);
+                    fetch_ahead(page, spot.at + 32)
+                })
+            });
+        }
         let are_headers_far = pages.live() > HEADERS_ABOVE;
         let mut step: [(u64, usize, &[u8]); STEP] = [(0, 0, &[]); STEP];
+        let mut len = 0;
+        for (place, hash) in step.iter_mut().zip(&mut hashes) {
+            // A page that cannot be read is met again, and told of, by the update.
+            let page = pages.read(directory.bucket_of(hash)).unwrap_or_default();
+            if are_headers_far {
+                fetch_ahead(page, 0);
+            }
+            *place = (hash, 0, page);
+            len += 1;
+        }
+        for (hash, home, page) in step[..len].iter_mut().filter(|(.., page)| !page.is_empty()) {
+            *home = Layout::Heap.shape_of(page).home(*hash);
+            fetch_ahead(page, *home);
+        }
+        spots.fill(&mut step[..len].iter(), |&(hash, home, page)| {
+            let spot = if page.is_empty() { None } else { Spot::first(page, home, hash) };
+            spot.inspect(|spot| {
+                fetch_ahead(page, spot.at);
+                fetch_ahead(page, spot.at + 32);
+            })
+        })
+    }
+
+    /// Asks for the entries of keys, and does not say where they are.
+    pub(super) fn prefetch_heap(&self, mut hashes: impl Iterator<Item = u64>) {
+        let mut spots = Spots([None; STEP]);
+        while !self.buckets.is_near() && self.look_ahead(&mut hashes, &mut spots) == STEP {}
+    }
+
+    /// Gives the records of a batch to `each`, in order, with the spots of their keys.
+    #[inline(always)]
+    pub(super) fn spot_by_spot<I: Ahead, E>(
+        &mut self,
+        mut records: I,
+        mut each: impl FnMut(&mut Self, Option<Spot>, I::Item) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut spots = Spots([None; STEP]);
         loop {
-            let mut len = 0;
-            for (place, hash) in step.iter_mut().zip(hashes.by_ref()) {
-                // A page that cannot be read is met again, and told of, by the update.
-                let page = pages.read(directory.bucket_of(hash)).unwrap_or_default();
-                if are_headers_far {
-                    fetch_ahead(page, 0);
-                }
-                *place = (hash, 0, page);
-                len += 1;
-            }
-            let step = &mut step[..len];
-            for (hash, home, page) in step.iter_mut().filter(|(.., page)| !page.is_empty()) {
-                *home = Layout::Heap.shape_of(page).home(*hash);
-                fetch_ahead(page, *home);
-            }
-            for &(hash, home, page) in step.iter().filter(|(.., page)| !page.is_empty()) {
-                if let Some(slot) = Layout::Heap.shape_of(page).first_at(page, home, hash) {
-                    let entry = usize::from(u16_at(page, slot));
-                    fetch_ahead(page, entry);
-                    fetch_ahead(page, entry + 32);
-                }
-            }
-            if len < STEP {
-                return;
+            let len = self.look_ahead(records.hashes(), &mut spots);
+            let moves = self.buckets.moves;
+            for index in 0..STEP {
+                let Some(record) = records.next() else { return Ok(()) };
+                let is_true = index < len && self.buckets.moves == moves;
+                each(self, if is_true { spots.0[index] } else { None }, record)?;
             }
         }
     }
@@ -58,6 +100,7 @@ impl<K: Record, V: Record> Table<K, V> {
         &mut self,
         hash: u64,
         key: &[u8],
+        spot: Option<Spot>,
         record: T,
         first: impl FnOnce(T) -> (V, R),
         next: impl FnOnce(&mut V, T) -> R,
@@ -67,7 +110,8 @@ impl<K: Record, V: Record> Table<K, V> {
         }
         let bucket = self.buckets.directory.bucket_of(hash);
         let page = self.buckets.pages.write(bucket)?;
-        let Some(found) = find_short(page, hash, key) else {
+        let found = find_at(page, spot, hash, key);
+        let Some(found) = found else {
             return match next_of(page) {
                 Some(_) => self.upsert_elsewhere(hash, key, record, first, next),
                 None => self.add_new(hash, key, first(record)),

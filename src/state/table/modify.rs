@@ -1,7 +1,7 @@
 //! Access to the value of a key that may come, change and go: for operators that decide so record by record.
 
 use super::super::buckets::Place;
-use super::super::entry::{Found, VALUE_LONG, find_short};
+use super::super::entry::{Found, Spot, VALUE_LONG, find_at};
 use super::super::head::next_of;
 use super::super::{Ahead, StateError, Value};
 use super::{Table, decode};
@@ -34,7 +34,7 @@ impl<K: Record, V: Record> Table<K, V> {
         key: &[u8],
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if self.is_fixed() { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, f) }
+        if self.is_fixed() { self.modify_fixed(hash, key, f) } else { self.modify_heap(hash, key, None, f) }
     }
 
     #[inline]
@@ -42,6 +42,7 @@ impl<K: Record, V: Record> Table<K, V> {
         &mut self,
         hash: u64,
         key: &[u8],
+        spot: Option<Spot>,
         f: impl FnOnce(&mut Value<V>) -> Result<R, E>,
     ) -> Result<R, E> {
         if key.len() > self.buckets.key_bytes_max() {
@@ -49,7 +50,8 @@ impl<K: Record, V: Record> Table<K, V> {
         }
         let bucket = self.buckets.directory.bucket_of(hash);
         let page = self.buckets.pages.read(bucket).map_err(StateError::from)?;
-        let there = match find_short(page, hash, key) {
+        let found = find_at(page, spot, hash, key);
+        let there = match found {
             None if next_of(page).is_none() => None,
             Some(found) if found.sizes.flags & VALUE_LONG == 0 => Some(found),
             _ => return self.modify_elsewhere(hash, key, f),
@@ -139,9 +141,17 @@ impl<K: Record, V: Record> Table<K, V> {
         records: impl Ahead<Item = (u64, &'a [u8], T)>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.step_by_step(records, self.is_fixed(), |table, (hash, bytes, record)| {
+        if self.is_fixed() {
+            return self.step_by_step(records, |table, (hash, bytes, record)| {
+                let key = decode(&mut table.kept_key, &mut { bytes })?;
+                table.modify_fixed(hash, bytes, |value| f(&key, record, value))?;
+                table.kept_key = Some(key);
+                Ok(())
+            });
+        }
+        self.spot_by_spot(records, |table, spot, (hash, bytes, record)| {
             let key = decode(&mut table.kept_key, &mut { bytes })?;
-            table.modify_encoded(hash, bytes, |value| f(&key, record, value))?;
+            table.modify_heap(hash, bytes, spot, |value| f(&key, record, value))?;
             table.kept_key = Some(key);
             Ok(())
         })

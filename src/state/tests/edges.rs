@@ -3,6 +3,7 @@
 use super::model::World;
 use crate::page::Pool;
 use crate::state::{HashRange, Hasher, KEY_GROUPS, StateError, Table, key_group, range_of, task_of};
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 use std::collections::HashMap;
 
 fn table<K: crate::record::Record, V: crate::record::Record>(limit_bytes: usize) -> Table<K, V> {
@@ -36,6 +37,18 @@ fn the_hash_never_changes() {
     ];
     assert_eq!(hashes, [13_361_580_131_759_387_815, 6_326_301_624_204_864_796, 16_298_000_537_233_159_269]);
     assert_eq!(hasher.hash(&1u64, &mut scratch), hasher.hash_bytes(&1u64.to_le_bytes()));
+}
+
+/// Short keys take a way of their own.
+#[test]
+fn the_hash_is_that_of_its_name_at_every_length() {
+    for seed in [0, 7, u64::MAX] {
+        let (hasher, secrets) = (Hasher::new(seed), RapidSecrets::seed_cpp(seed));
+        for len in 0..300 {
+            let key: Vec<u8> = (0..len).map(|at: u64| (at.wrapping_mul(seed | 0x9e37) >> 3) as u8 ^ 0xa5).collect();
+            assert_eq!(hasher.hash_bytes(&key), rapidhash_v3_seeded(&key, &secrets), "{len} bytes");
+        }
+    }
 }
 
 #[test]

@@ -104,13 +104,13 @@ fn every_record_of_a_large_table_counts_once() {
     const KEYS: u64 = 200_000;
     let (pool, hasher) = (Pool::new(4096, 1 << 30), Hasher::default());
     let mut table = Table::<u64, u64>::new(&pool, hasher, range_of(0, 1)).unwrap();
-    let mut window = Window::with_capacity(0);
+    let mut window = Window::new(hasher, 0);
     let mut next = 0;
     while next < 2 * KEYS {
         let end = (next + 1 + next % 77).min(2 * KEYS);
         for number in next..end {
             let key = number.wrapping_mul(7919) % KEYS;
-            window.key(&hasher, &key);
+            window.key(&key);
             window.push((1, number));
         }
         next = end;
@@ -183,19 +183,25 @@ fn what_was_deeper_and_has_gone_keeps_no_buckets_from_merging() {
 
 #[test]
 fn a_key_whose_record_never_came_leaves_nothing_behind() {
-    let (hasher, mut window) = (Hasher::default(), Window::with_capacity(1));
+    let hasher = Hasher::default();
+    let mut window = Window::new(hasher, 1);
     for round in 0..3 {
         let keys: Vec<String> = (0..5 + round).map(|number| "k".repeat(number)).collect();
         for (number, key) in keys.iter().enumerate() {
-            window.key(&hasher, &"longer than the others".to_owned());
-            let hash = window.key(&hasher, key);
-            window.push((hash, number));
+            window.key(&"longer than the others".to_owned());
+            window.key(key);
+            window.push(number);
+            // Now and then they are asked for on the way.
+            if number % 3 == 1 {
+                assert_eq!(window.hashes().len(), number + 1);
+            }
         }
-        window.key(&hasher, &String::new());
+        window.key(&String::new());
         let taken: Vec<_> = window.drain().collect();
         assert_eq!(taken.len(), keys.len());
         for (number, (hash, key, record)) in taken.into_iter().enumerate() {
-            assert_eq!((key.to_vec(), record), (to_bytes(&keys[number]), (hash, number)));
+            assert_eq!((key.to_vec(), record), (to_bytes(&keys[number]), number));
+            assert_eq!(hash, hasher.hash(&keys[number], &mut Vec::new()));
         }
     }
 }

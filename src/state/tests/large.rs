@@ -10,11 +10,11 @@ const TABLE_BYTES_MIN: usize = 3 << 20;
 
 /// Changes keys of a table in batches, new ones among them, and the same in a map; each sees what the other does.
 fn update<const N: usize>(table: &mut Table<u64, [u64; N]>, map: &mut HashMap<u64, [u64; N]>, keys: u64, seed: u64) {
-    let (hasher, mut window) = (Hasher::default(), Window::with_capacity(64));
+    let mut window = Window::new(Hasher::default(), 64);
     // Each number comes once, in no order that is one of hashes.
     for batch in (0..keys).map(|number| number * 7919 % keys).collect::<Vec<_>>().chunks(101) {
         for &number in batch {
-            window.key(&hasher, &number);
+            window.key(&number);
             window.push((number ^ seed, number));
         }
         let next = |value: &mut [u64; N], by: u64| value.iter_mut().for_each(|item| *item = item.rotate_left(7) ^ by);

@@ -92,8 +92,8 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
                 bytes
             }
             3 => {
-                let mut window = Window::with_capacity(1);
-                window.key(&table.table().buckets.hasher, &key);
+                let mut window = Window::new(table.table().buckets.hasher, 1);
+                window.key(&key);
                 window.push((by, ()));
                 let mut bytes = Vec::new();
                 let each = |(), seen| {
@@ -104,8 +104,8 @@ impl<K: Make, V: Make> Tables for Vec<Migrating<K, V>> {
                 bytes
             }
             _ => {
-                let mut window = Window::with_capacity(1);
-                window.key(&table.table().buckets.hasher, &key);
+                let mut window = Window::new(table.table().buckets.hasher, 1);
+                window.key(&key);
                 window.push(by);
                 let mut bytes = Vec::new();
                 let modified = table.modify_batch::<_, StateError>(window.drain(), |_, by, value| {

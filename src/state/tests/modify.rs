@@ -6,7 +6,7 @@ use crate::state::{Hasher, StateError, Table, Value, range_of};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-fn mix(value: u64) -> u64 {
+pub(super) fn mix(value: u64) -> u64 {
     let mixed = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 32)
 }

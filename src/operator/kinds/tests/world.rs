@@ -68,10 +68,15 @@ impl<S: States + KeyedState> World<S> {
         let task = &mut self.tasks[task];
         let of = Closure::new("key".into(), Computed(|record: &String| record.clone()));
         let mut batch = vec![key.to_owned(); records];
-        task.batch(&mut Window::with_capacity(1), &mut Records::of(&mut batch), &of, |entered, record, state| {
-            assert_eq!((entered.as_str(), record.as_str()), (key, key));
-            f(state)
-        })
+        task.batch(
+            &mut Window::new(Hasher::default(), 1),
+            &mut Records::of(&mut batch),
+            &of,
+            |entered, record, state| {
+                assert_eq!((entered.as_str(), record.as_str()), (key, key));
+                f(state)
+            },
+        )
     }
 
     pub fn freeze(&mut self) -> Vec<Entry> {
