@@ -20,7 +20,14 @@ fn places(len: usize) -> [usize; 4] {
 #[inline(always)]
 pub(crate) fn quarters(short: &[u8]) -> [u32; 4] {
     debug_assert!(SHORT.contains(&short.len()));
-    places(short.len()).map(|at| u32::from_le_bytes(*short[at..].first_chunk().expect("within the string")))
+    let [first, second, third, last] = places(short.len());
+    [at(short, first), at(short, second), at(short, third), at(short, last)]
+}
+
+// A closure for `map` would be a call in some places.
+#[inline(always)]
+fn at(short: &[u8], place: usize) -> u32 {
+    u32::from_le_bytes(*short[place..].first_chunk().expect("within the string"))
 }
 
 /// Appends the length of a short string (a u32), and the string.

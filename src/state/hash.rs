@@ -99,9 +99,11 @@ impl Hasher {
     #[inline(always)]
     fn hash_short(&self, key: &[u8]) -> u64 {
         let RapidSecrets { seed, secrets } = &self.secrets;
-        let [first, second, third, last] = quarters(key).map(u64::from);
+        let [first, second, third, last] = quarters(key);
+        let eight = |low, high| u64::from(low) | u64::from(high) << 32;
         // Eight bytes at both ends; of less than eight bytes in all, four.
-        let (a, b) = if key.len() >= 8 { (first | second << 32, third | last << 32) } else { (first, last) };
+        let (a, b) =
+            if key.len() >= 8 { (eight(first, second), eight(third, last)) } else { (first.into(), last.into()) };
         let len = key.len() as u64;
         let product = u128::from(a ^ secrets[1]) * u128::from(b ^ seed ^ len);
         let (a, b) = (product as u64, (product >> 64) as u64);
