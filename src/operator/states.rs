@@ -15,7 +15,7 @@ use crate::channel::Records;
 use crate::error::{Error, Failed};
 use crate::record::Record;
 use crate::snapshot::{Entry, RestoredEntry};
-use crate::state::Window;
+use crate::state::{self, Window};
 
 /// What an [`Operator`](super::Operator) holds of a key: a [`Value`], [`List`](super::List),
 /// [`Map`](super::Map) or [`Aggregate`](super::Aggregate), or a struct of such.
@@ -175,6 +175,16 @@ impl<V: Record> KeyedState for Value<V> {
     type Kept<K: Record> = OneValue<K, V>;
 }
 
+/// Lends what a table has lent.
+#[inline(always)]
+fn lend<V>(place: &mut state::Value<V>, to: impl FnOnce(&mut Value<V>) -> Result<(), Failed>) -> Result<(), Failed> {
+    let mut value = Value::lent(place.lend());
+    to(&mut value)?;
+    let (value, is_changed) = value.into_parts();
+    place.give_back(value, is_changed);
+    Ok(())
+}
+
 impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
     fn tables() -> Tables {
         let mut tables = Tables::default();
@@ -193,19 +203,19 @@ impl<K: Record, V: Record> Keep<K, Value<V>> for OneValue<K, V> {
         key: &Closure<B>,
         mut each: impl FnMut(&K, T, &mut Value<V>) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
+        if self.state.table.takes_straight() {
+            let keyed = |record| (key.call(|key| key.owned(&record)), record);
+            let each = |key: &K, record, place: &mut _| lend(place, |value| each(key, record, value));
+            return self.state.table.modify_straight(records.map(keyed), each);
+        }
         let enter = |window: &mut Window<K, T>, record| {
             key.call(|key| key.with(&record, |key| window.key(key)));
             window.push(record);
         };
         while records.len() > 0 {
             let taken = fill(window, records, enter);
-            self.state.table.modify_batch(taken, |key, record, place| {
-                let mut value = Value::lent(place.lend());
-                each(key, record, &mut value)?;
-                let (value, is_changed) = value.into_parts();
-                place.give_back(value, is_changed);
-                Ok::<(), Failed>(())
-            })?;
+            let each = |key: &K, record, place: &mut _| lend(place, |value| each(key, record, value));
+            self.state.table.modify_batch(taken, each)?;
         }
         Ok(())
     }

@@ -34,7 +34,7 @@ pub(crate) use bytes::{equal_bytes, high_bits};
 pub(crate) use fetch::fetch_ahead;
 pub use frozen::{FrozenPage, FrozenPages};
 pub(crate) use large::Large;
-pub use pages::{Pages, WholePages};
+pub use pages::{Near, Pages, WholePages};
 pub use pool::{Pool, Shortage, Toucher};
 pub use source::PageSource;
 

@@ -7,6 +7,7 @@ mod absent;
 mod near;
 mod view;
 
+pub use near::Near;
 pub use view::WholePages;
 
 use super::buffer::Buffer;

@@ -178,6 +178,20 @@ impl<K: Record, V: Record> Migrating<K, V> {
         self.table.update_straight(records, first, next, seen, each)
     }
 
+    /// See [`Table::modify_straight`].
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn modify_straight<T, E: From<StateError>>(
+        &mut self,
+        records: impl Iterator<Item = (K, T)>,
+        f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        debug_assert!(self.takes_straight());
+        self.table.modify_straight(records, f)
+    }
+
     /// See [`Table::modify`].
     ///
     /// # Errors

@@ -3,10 +3,11 @@
 
 use super::fixed::change_mirror;
 use super::{Table, first_seen, next_seen};
+use crate::page::Near;
 use crate::record::Record;
-use crate::state::StateError;
 use crate::state::buckets::Buckets;
 use crate::state::head::HEAD_BYTES;
+use crate::state::{StateError, Value, mirror_of};
 use zerocopy::IntoBytes;
 
 /// So many addresses are looked up anew at most when pages have come or gone.
@@ -14,6 +15,12 @@ const LIST_MAX: usize = 1024;
 
 /// A record that has to take the long way: the hash and encoding of its key, it, and what came along with it.
 type Left<K, T, A> = (u64, <K as Record>::Mirror, (T, A));
+
+/// What is left to be done of a record that may change its value: all of it, or its key has to go.
+enum Rest<K, T> {
+    Record(u64, K, T),
+    Remove(u64, K),
+}
 
 impl<K: Record, V: Record> Table<K, V> {
     /// Whether records are best taken in by [`Table::update_straight`]: the layout is fixed, the table lies in the cache, and so
@@ -62,14 +69,66 @@ impl<K: Record, V: Record> Table<K, V> {
         let left = |hash, key, record, along| Ok(Some((hash, key, (record, along))));
         for (key, (record, along)) in records {
             let hash = hasher.hash_bytes(key.as_bytes());
-            let Some(group) = pages.part(directory.index_of(hash), hash as u32) else {
+            let Some(value) = Self::value_in(&mut pages, directory.index_of(hash), hash, key.as_bytes()) else {
                 return left(hash, key, record, along);
             };
-            let (word, slots) = Self::group_at(group.bytes(), 0);
-            let Some(lane) = Self::find_in_group(word, slots, hash, key.as_bytes()) else {
-                return left(hash, key, record, along);
+            each(along, change_mirror(value, |value| next(value, record))?)?;
+        }
+        Ok(None)
+    }
+
+    /// Where the value of a key is, if that is in the group that it wants in a page which has been written to in this epoch.
+    #[inline(always)]
+    fn value_in<'a>(pages: &'a mut Near<'_>, index: usize, hash: u64, key: &[u8]) -> Option<&'a mut V::Mirror> {
+        let (word, slots) = Self::group_at(pages.part(index, hash as u32)?.bytes(), 0);
+        let lane = Self::find_in_group(word, slots, hash, key)?;
+        Some(&mut slots[lane].value)
+    }
+
+    /// Takes in records with their keys, otherwise as [`Table::modify_batch`] does. Only where [`Table::takes_straight`] said so.
+    ///
+    /// # Errors
+    /// As for [`Table::modify`].
+    ///
+    /// # Panics
+    /// As for [`Table::modify`].
+    #[inline]
+    pub fn modify_straight<T, E: From<StateError>>(
+        &mut self,
+        mut records: impl Iterator<Item = (K, T)>,
+        mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(rest) = self.modify_written(&mut records, &mut f)? {
+            match rest {
+                Rest::Record(hash, key, record) => self.modify(hash, &key, |value| f(&key, record, value))?,
+                Rest::Remove(hash, key) => drop(self.discard(hash, &key)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same until there are no more, or one has to take the long way.
+    #[inline(always)]
+    fn modify_written<T, E: From<StateError>>(
+        &mut self,
+        records: &mut impl Iterator<Item = (K, T)>,
+        f: &mut impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
+    ) -> Result<Option<Rest<K, T>>, E> {
+        let (hasher, directory) = (self.buckets.hasher.of_keys(), &self.buckets.directory);
+        let mut pages = self.buckets.pages.near(directory.changes(), directory.list(), HEAD_BYTES, Self::STRIDE);
+        for (key, record) in records {
+            let encoded = mirror_of(&key);
+            let hash = hasher.hash_bytes(encoded.as_bytes());
+            let Some(place) = Self::value_in(&mut pages, directory.index_of(hash), hash, encoded.as_bytes()) else {
+                return Ok(Some(Rest::Record(hash, key, record)));
             };
-            each(along, change_mirror(&mut slots[lane].value, |value| next(value, record))?)?;
+            let mut value = Value::new(Some(V::from_mirror(place).map_err(StateError::from)?));
+            f(&key, record, &mut value)?;
+            match value.into_parts() {
+                (_, false) => {}
+                (Some(value), true) => value.to_mirror(place),
+                (None, true) => return Ok(Some(Rest::Remove(hash, key))),
+            }
         }
         Ok(None)
     }

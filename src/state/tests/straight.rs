@@ -4,7 +4,7 @@
 use super::model::{Bytes, Make, absent, part};
 use crate::page::{FrozenPages, Pool};
 use crate::record::to_bytes;
-use crate::state::{FrozenTable, HashRange, Hasher, StateError, Table, mirror_of, range_of};
+use crate::state::{FrozenTable, HashRange, Hasher, StateError, Table, Value, mirror_of, range_of};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ impl Make for [u8; 54] {
         std::array::from_fn(|at| (number as usize + at) as u8)
     }
     fn change(&mut self, number: u32) {
-        self[number as usize % 54] += (number % 2) as u8;
+        let at = number as usize % 54;
+        self[at] = self[at].wrapping_add((number % 2) as u8);
         self[53] = self[53].wrapping_mul(3).wrapping_add(number as u8);
     }
 }
@@ -30,6 +31,8 @@ impl Make for [u8; 54] {
 enum Op {
     /// First, count, step, how, where.
     Batch(u32, u32, u32, u8, u32),
+    /// The same, of records that look at values, set and take them.
+    Modify(u32, u32, u32, u8, u32),
     Remove(u32, u32, u32),
     Freeze,
     Durable,
@@ -45,7 +48,8 @@ enum Op {
 fn op(keys: u32) -> impl Strategy<Value = Op> {
     let count = 1..(keys / 4).max(2);
     prop_oneof![
-        8 => (0..keys, count.clone(), 1..5u32, 0..9u8, any::<u32>()).prop_map(|(a, b, c, d, e)| Op::Batch(a, b, c, d, e)),
+        5 => (0..keys, count.clone(), 1..5u32, 0..9u8, any::<u32>()).prop_map(|(a, b, c, d, e)| Op::Batch(a, b, c, d, e)),
+        4 => (0..keys, count.clone(), 1..5u32, 0..9u8, any::<u32>()).prop_map(|(a, b, c, d, e)| Op::Modify(a, b, c, d, e)),
         4 => (0..keys, count, 1..3u32).prop_map(|(a, b, c)| Op::Remove(a, b, c)),
         2 => Just(Op::Freeze),
         1 => Just(Op::Durable),
@@ -106,6 +110,7 @@ impl<K: Make, V: Make> World<K, V> {
     fn run(&mut self, op: Op) -> Result<(), TestCaseError> {
         match op {
             Op::Batch(first, count, step, how, at) => return self.batch(first, count, step, how, at),
+            Op::Modify(first, count, step, how, at) => return self.modify(first, count, step, how, at),
             Op::Remove(first, count, step) => {
                 for number in self.ours(first, count, step) {
                     let hash = self.hash(number);
@@ -252,6 +257,59 @@ impl<K: Make, V: Make> World<K, V> {
             let expected = self.model.entry(number).or_insert_with(|| V::make(1));
             expected.change(number);
             prop_assert_eq!((of, &value), (number, &*expected));
+        }
+        Ok(())
+    }
+
+    fn modify(&mut self, first: u32, count: u32, step: u32, how: u8, at: u32) -> Result<(), TestCaseError> {
+        let numbers = self.ours(first, count, step);
+        let at = at as usize % numbers.len().max(1);
+        if !self.table.takes_straight() {
+            return Ok(());
+        }
+        self.straight += 1;
+        // What the last one has changed, until that is in the table.
+        let (model, last, calls) = (RefCell::new(std::mem::take(&mut self.model)), RefCell::new(None), Cell::new(0));
+        let records = numbers.iter().enumerate().map(|(index, &number)| {
+            last.take();
+            assert!(how != 1 || index != at, "the key's");
+            (K::make(number), number)
+        });
+        let act = |_: &K, number: u32, value: &mut Value<V>| {
+            let (mut model, index) = (model.borrow_mut(), calls.replace(calls.get() + 1));
+            let before = model.get(&number).cloned();
+            assert_eq!(value.get(), before.as_ref());
+            last.replace(Some((number, before)));
+            match (number + u32::from(how)) % 5 {
+                0 => assert_eq!(value.take(), model.remove(&number)),
+                1 => {}
+                2 => {
+                    value.set(V::make(number));
+                    model.insert(number, V::make(number));
+                }
+                _ => {
+                    value.get_or_insert_with(|| V::make(1)).change(number);
+                    model.entry(number).or_insert_with(|| V::make(1)).change(number);
+                }
+            }
+            assert!(how != 2 || index != at, "the user's");
+            if how == 3 && index == at { Err(Stop::Each) } else { Ok(()) }
+        };
+        let table = &mut self.table;
+        let result = catch_unwind(AssertUnwindSafe(|| table.modify_straight(records, act)));
+        let has_failed = match result {
+            Ok(Ok(())) => false,
+            Ok(Err(Stop::State(StateError::Exhausted(_)))) => true,
+            Ok(Err(Stop::State(error))) => panic!("{error}"),
+            Ok(Err(Stop::Each)) => how == 3,
+            Err(_) => how == 2,
+        };
+        self.model = model.into_inner();
+        if let (true, Some((number, before))) = (has_failed, last.into_inner()) {
+            match before {
+                Some(value) => drop(self.model.insert(number, value)),
+                None => drop(self.model.remove(&number)),
+            }
         }
         Ok(())
     }
