@@ -2,7 +2,7 @@
 
 use super::batch::{count, decode_items, encode_items};
 use super::mirror::{Pair, clear, decode_fixed, depth, encode_fixed, take};
-use super::short::{self, SHORT};
+use super::short::{self, SHORT, Short};
 use super::{DecodeError, Hints, Input, Record, Schema, Type};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -35,6 +35,11 @@ impl Record for String {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         put_text(self, out);
+    }
+
+    #[inline(always)]
+    fn short(&self) -> Option<Short> {
+        Short::of_text(self.as_bytes())
     }
 
     fn decode(input: &mut Input<'_>) -> Result<Self, DecodeError> {

@@ -133,7 +133,9 @@ pub use inline_text::{Text, TextTooLong};
 pub use mirror::Mirror;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, Type, Variant};
-pub(crate) use short::{SHORT, quarters};
+#[doc(hidden)]
+pub use short::Short;
+pub(crate) use short::{SHORT, ends, quarters};
 pub use snapring_derive::Record;
 use zerocopy::FromBytes;
 
@@ -186,6 +188,13 @@ pub trait Record: Sized + Send + 'static {
     /// # Panics
     /// A `String` or `Vec` in it has 2³² items or more, or a `Vec` of items without bytes more than [`ZERO_WIDTH_MAX`].
     fn encode(&self, out: &mut Vec<u8>);
+
+    /// The encoding as a number, where that is faster: as if it were a fixed layout.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn short(&self) -> Option<Short> {
+        None
+    }
 
     /// Reads one value from the front of `input` and moves `input` past it.
     ///

@@ -24,10 +24,79 @@ pub(crate) fn quarters(short: &[u8]) -> [u32; 4] {
     [at(short, first), at(short, second), at(short, third), at(short, last)]
 }
 
+#[inline(always)]
+fn widened([first, second, third, last]: [u32; 4]) -> [u64; 4] {
+    [first.into(), second.into(), third.into(), last.into()]
+}
+
+/// The first and the last eight bytes of a short string; of less than eight bytes in all, four.
+#[inline(always)]
+pub(crate) fn ends(short: &[u8]) -> [u64; 2] {
+    let [first, second, third, last] = widened(quarters(short));
+    if short.len() < 8 { [first, last] } else { [first | second << 32, third | last << 32] }
+}
+
 // A closure for `map` would be a call in some places.
 #[inline(always)]
 fn at(short: &[u8], place: usize) -> u32 {
     u32::from_le_bytes(*short[place..].first_chunk().expect("within the string"))
+}
+
+/// An encoding of 4 to 16 bytes, as numbers: in registers all the way from a record to its hash.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Short {
+    /// Its bytes, and zeros behind them.
+    bytes: [u64; 2],
+    len: usize,
+    ends: [u64; 2],
+}
+
+impl Short {
+    /// That of a text, if it has at most twelve bytes: how many (a u32), and these.
+    #[inline(always)]
+    pub(super) fn of_text(text: &[u8]) -> Option<Self> {
+        let (len, count) = (text.len(), text.len() as u64);
+        let (bytes, ends) = match len {
+            4..=12 => {
+                let [first, _, third, last] = widened(quarters(text));
+                let start = count | first << 32;
+                // What is behind the first four letters, and what is in front of the last four.
+                let (behind, before) = if len < 8 {
+                    (last >> (8 * (8 - len)), u64::from((start >> (8 * (len - 4))) as u32))
+                } else {
+                    ((third | last << 32) >> (8 * (12 - len)), third)
+                };
+                ([start, behind], [start, before | last << 32])
+            }
+            0..=3 => {
+                let letter = |at: usize| u64::from(text[at]) << (32 + 8 * at);
+                let letters = if len == 0 { 0 } else { letter(0) | letter(len / 2) | letter(len - 1) };
+                let start = count | letters;
+                ([start, 0], [count, u64::from((start >> (8 * len)) as u32)])
+            }
+            _ => return None,
+        };
+        Some(Self { bytes, len: 4 + len, ends })
+    }
+
+    /// Its bytes, and zeros behind them.
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> [u8; 16] {
+        let [start, behind] = self.bytes;
+        zerocopy::transmute!([start.to_le(), behind.to_le()])
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    /// See [`ends`].
+    #[inline(always)]
+    pub(crate) fn ends(self) -> [u64; 2] {
+        self.ends
+    }
 }
 
 /// Appends the length of a short string (a u32), and the string.
@@ -46,6 +115,21 @@ pub(super) fn append_counted(short: &[u8], out: &mut Vec<u8>) {
 #[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_in_registers_is_its_encoding() {
+        for len in 0..=20 {
+            let text: String = ('a'..).take(len).collect();
+            let encoded = crate::record::to_bytes(&text);
+            let Some(short) = Short::of_text(text.as_bytes()) else {
+                assert!(len > 12);
+                continue;
+            };
+            assert_eq!((&short.bytes()[..short.len()], short.len()), (encoded.as_slice(), 4 + len));
+            assert!(short.bytes()[short.len()..].iter().all(|byte| *byte == 0));
+            assert_eq!(short.ends(), ends(&encoded));
+        }
+    }
 
     #[test]
     fn a_change_of_any_byte_is_seen_and_all_bytes_are_appended() {

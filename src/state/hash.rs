@@ -6,7 +6,7 @@
 //! the rest from the hash of all of the element's key.
 
 use super::range::GROUP_MASK;
-use crate::record::{Record, SHORT, quarters};
+use crate::record::{Record, SHORT, Short, ends};
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_inline};
 
 /// What a snapshot calls this function.
@@ -71,11 +71,14 @@ impl Hasher {
                 key.store(&mut bytes[..width]);
                 self.hash_bytes(&bytes[..width])
             }
-            _ => {
-                scratch.clear();
-                key.encode(scratch);
-                self.hash_bytes(scratch)
-            }
+            _ => match key.short() {
+                Some(short) => self.hash_short(short),
+                None => {
+                    scratch.clear();
+                    key.encode(scratch);
+                    self.hash_bytes(scratch)
+                }
+            },
         }
     }
 
@@ -84,31 +87,37 @@ impl Hasher {
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
         // Small enough to inline: the length says so.
         let hash = if SHORT.contains(&key.len()) {
-            self.hash_short(key)
+            self.hash_ends(ends(key), key.len())
         } else if key.len() < *SHORT.start() {
             rapidhash_v3_inline::<true, true, false>(key, &self.secrets)
         } else {
             self.hash_long(key)
         };
-        #[cfg(test)]
-        let hash = hash & self.mask;
-        if self.of_elements { in_group_of(first_number(key), hash) } else { hash }
+        self.grouped(hash, || first_number(key))
     }
 
-    /// The same function, but its branches on the length of short keys.
+    /// The hash of a short encoding.
     #[inline(always)]
-    fn hash_short(&self, key: &[u8]) -> u64 {
-        let RapidSecrets { seed, secrets } = &self.secrets;
-        let [first, second, third, last] = quarters(key);
-        let eight = |low, high| u64::from(low) | u64::from(high) << 32;
-        // Eight bytes at both ends; of less than eight bytes in all, four.
-        let (a, b) =
-            if key.len() >= 8 { (eight(first, second), eight(third, last)) } else { (first.into(), last.into()) };
-        let len = key.len() as u64;
-        let product = u128::from(a ^ secrets[1]) * u128::from(b ^ seed ^ len);
-        let (a, b) = (product as u64, (product >> 64) as u64);
-        let product = u128::from(a ^ 0xaaaa_aaaa_aaaa_aaaa) * u128::from(b ^ secrets[1] ^ len);
+    pub(super) fn hash_short(&self, short: Short) -> u64 {
+        self.grouped(self.hash_ends(short.ends(), short.len()), || first_number(&short.bytes()[..short.len()]))
+    }
+
+    /// The function for keys of 4 to 16 bytes, but for its branches on the length.
+    #[inline(always)]
+    fn hash_ends(&self, [first, last]: [u64; 2], len: usize) -> u64 {
+        let (RapidSecrets { seed, secrets }, len) = (&self.secrets, len as u64);
+        let product = u128::from(first ^ secrets[1]) * u128::from(last ^ seed ^ len);
+        let (low, high) = (product as u64, (product >> 64) as u64);
+        let product = u128::from(low ^ 0xaaaa_aaaa_aaaa_aaaa) * u128::from(high ^ secrets[1] ^ len);
         product as u64 ^ (product >> 64) as u64
+    }
+
+    /// For elements, in the group that the number says with which the key begins.
+    #[inline(always)]
+    fn grouped(&self, hash: u64, number: impl FnOnce() -> u64) -> u64 {
+        #[cfg(test)]
+        let hash = hash & self.mask;
+        if self.of_elements { in_group_of(number(), hash) } else { hash }
     }
 
     #[inline(never)]

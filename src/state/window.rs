@@ -12,11 +12,13 @@ use zerocopy::{FromZeros, IntoBytes};
 pub struct Window<K: Record, T> {
     /// One for each record, in order. There may be further ones, of no meaning.
     keys: Vec<Key<K::Mirror>>,
-    /// Encodings of keys without a fixed layout, one behind the other.
+    /// As many, where keys have no fixed layout.
+    places: Vec<Place>,
+    /// Encodings of such keys that are not short, one behind the other.
     encoded: Vec<u8>,
     records: Vec<T>,
     hasher: Hasher,
-    /// Of so many keys the hash is known; of keys of a fixed layout it is always.
+    /// Of the keys from this one on the hash may not be known yet, if they have no fixed layout and are not short.
     hashed: usize,
 }
 
@@ -33,14 +35,32 @@ struct Key<M> {
     hash: u64,
     /// The encoding, if it has a fixed layout.
     fixed: M,
-    /// Else, where that ends.
+}
+
+/// Where the encoding of a key without fixed layout is.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// A short one.
+    short: [u8; 16],
+    /// 0: it is not short.
+    short_len: usize,
+    /// Where those end that are not short, up to this one.
     end: usize,
+}
+
+impl Place {
+    /// The encoding, if those in front of it end at `start`.
+    #[inline(always)]
+    fn bytes<'a>(&'a self, encoded: &'a [u8], start: usize) -> &'a [u8] {
+        if self.short_len > 0 { &self.short[..self.short_len] } else { &encoded[start..self.end] }
+    }
 }
 
 impl<K: Record, T> Window<K, T> {
     /// An empty window, with memory for so many records.
     pub fn new(hasher: Hasher, records: usize) -> Self {
-        Self { keys: Vec::new(), encoded: Vec::new(), records: Vec::with_capacity(records), hasher, hashed: 0 }
+        let (keys, places, encoded) = (Vec::new(), Vec::new(), Vec::new());
+        Self { keys, places, encoded, records: Vec::with_capacity(records), hasher, hashed: 0 }
     }
 
     /// Takes in the key of the record that [`Window::push`] adds next.
@@ -48,33 +68,39 @@ impl<K: Record, T> Window<K, T> {
     pub fn key(&mut self, key: &K) {
         let number = self.records.len();
         let start = self.end_of(number);
-        let Some(place) = self.keys.get_mut(number) else { return self.key_in_more_room(key) };
+        let Some(entered) = self.keys.get_mut(number) else { return self.key_in_more_room(key) };
         if K::WIDTH.is_some() {
-            key.to_mirror(&mut place.fixed);
-            place.hash = self.hasher.hash_bytes(place.fixed.as_bytes());
+            key.to_mirror(&mut entered.fixed);
+            entered.hash = self.hasher.hash_bytes(entered.fixed.as_bytes());
+        } else if let Some(short) = key.short() {
+            entered.hash = self.hasher.hash_short(short);
+            self.places[number] = Place { short: short.bytes(), short_len: short.len(), end: start };
         } else {
             // What an earlier window has left, or a key whose record never came.
             self.encoded.truncate(start);
             key.encode(&mut self.encoded);
-            place.end = self.encoded.len();
+            self.places[number] = Place { end: self.encoded.len(), ..Place::default() };
         }
     }
 
     #[cold]
     #[inline(never)]
     fn key_in_more_room(&mut self, key: &K) {
-        let empty = || Key { hash: 0, fixed: K::Mirror::new_zeroed(), end: 0 };
-        self.keys.resize_with((self.records.len() + 1).next_power_of_two(), empty);
+        let room = (self.records.len() + 1).next_power_of_two();
+        self.keys.resize_with(room, || Key { hash: 0, fixed: K::Mirror::new_zeroed() });
+        if K::WIDTH.is_none() {
+            self.places.resize(room, Place::default());
+        }
         self.key(key);
     }
 
-    /// Where the encodings of the first so many keys end, if they have no fixed layout.
+    /// Where the encodings of the first so many keys end, of those without a fixed layout that are not short.
     #[inline]
     fn end_of(&self, keys: usize) -> usize {
-        if K::WIDTH.is_some() || keys == 0 { 0 } else { self.keys[keys - 1].end }
+        if K::WIDTH.is_some() || keys == 0 { 0 } else { self.places[keys - 1].end }
     }
 
-    /// Hashes the keys that have no fixed layout. Not as they come: what has been written byte by byte cannot be read by whole
+    /// Hashes the keys that have no fixed layout and are not short. Not as they come: what has been written byte by byte cannot be read by whole
     /// words at once, and the processor would wait.
     #[inline]
     fn hash(&mut self) {
@@ -82,11 +108,16 @@ impl<K: Record, T> Window<K, T> {
             return;
         }
         let (mut start, from, to) = (self.end_of(self.hashed), self.hashed, self.records.len());
-        for key in &mut self.keys[from..to] {
-            key.hash = self.hasher.hash_bytes(&self.encoded[start..key.end]);
-            start = key.end;
-        }
         self.hashed = to;
+        if self.end_of(to) == start {
+            return;
+        }
+        for (key, place) in self.keys[from..to].iter_mut().zip(&self.places[from..to]) {
+            if place.short_len == 0 {
+                key.hash = self.hasher.hash_bytes(&self.encoded[start..place.end]);
+            }
+            start = place.end;
+        }
     }
 
     /// Adds a record to the key that [`Window::key`] has taken in.
@@ -118,7 +149,7 @@ impl<K: Record, T> Window<K, T> {
         self.hash();
         self.hashed = 0;
         let keys = self.keys[..self.records.len()].iter();
-        Drained { keys, encoded: &self.encoded, start: 0, records: self.records.drain(..) }
+        Drained { keys, places: self.places.iter(), encoded: &self.encoded, start: 0, records: self.records.drain(..) }
     }
 }
 
@@ -139,6 +170,7 @@ impl<R> Ahead for std::iter::Once<R> {
 /// What [`Window::drain`] takes out.
 pub struct Drained<'a, K: Record, T> {
     keys: slice::Iter<'a, Key<K::Mirror>>,
+    places: slice::Iter<'a, Place>,
     encoded: &'a [u8],
     /// Where the next key begins.
     start: usize,
@@ -150,13 +182,14 @@ impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let Key { hash, fixed, end } = self.keys.next()?;
+        let Key { hash, fixed } = self.keys.next()?;
         let record = self.records.next()?;
         if K::WIDTH.is_some() {
             return Some((*hash, fixed.as_bytes(), record));
         }
-        let key = &self.encoded[self.start..*end];
-        self.start = *end;
+        let place = self.places.next()?;
+        let key = place.bytes(self.encoded, self.start);
+        self.start = place.end;
         Some((*hash, key, record))
     }
 

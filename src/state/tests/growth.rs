@@ -186,7 +186,8 @@ fn a_key_whose_record_never_came_leaves_nothing_behind() {
     let hasher = Hasher::default();
     let mut window = Window::new(hasher, 1);
     for round in 0..3 {
-        let keys: Vec<String> = (0..5 + round).map(|number| "k".repeat(number)).collect();
+        // Short ones and others, in turns.
+        let keys: Vec<String> = (0..15 + round).map(|number| "k".repeat(number * 7 % 23)).collect();
         for (number, key) in keys.iter().enumerate() {
             window.key(&"longer than the others".to_owned());
             window.key(key);
