@@ -154,6 +154,17 @@ fn shuffled(size: u64) -> Vec<u64> {
     keys
 }
 
+/// Words as they come in a text: short, the frequent ones much more often.
+fn words_of_a_text(name: &str, rounds: usize, updates: usize) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/bible-genesis.txt");
+    let text = std::fs::read_to_string(file).expect("it is a part of the project").to_lowercase();
+    let letters = |letter: char| !letter.is_alphabetic();
+    let words: Vec<String> = text.split(letters).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    let all: Vec<String> = words.iter().collect::<std::collections::BTreeSet<_>>().into_iter().cloned().collect();
+    let sample = |seed: u64, len| words.iter().cycle().skip(seed as usize % words.len()).take(len).cloned().collect();
+    Row { name, rounds, updates, page_bytes: 16 << 10 }.run::<_, u64>(&all, sample);
+}
+
 /// The slowest of all batches of 1024 while so many keys are inserted, beside batches of a computation of the same length.
 fn slowest_batch(name: &str, size: u64) {
     let pool = Pool::new(16 << 10, 16 << 30);
@@ -212,6 +223,9 @@ fn main() {
                 Row { name: &words, rounds, updates, page_bytes: 16 << 10 }.run::<_, u64>(&all, sample);
             }
         }
+    }
+    if wants("words of a text") {
+        words_of_a_text("words of a text", if is_test { 1 } else { 5 }, 4_000_000 / scale as usize);
     }
     for kib in [4, 8, 16, 32, 64] {
         let name = format!("u64 1 M uniform, {kib} KiB pages");

@@ -4,6 +4,7 @@
 //! Four times four bytes cover such a string: at its begin, at its end, and next to these, which may be the same or overlap.
 //! (As wyhash reads short keys, Wang Yi, 2019.)
 
+use std::hint::select_unpredictable;
 use std::ops::RangeInclusive;
 
 /// How many bytes a short string has.
@@ -22,6 +23,13 @@ pub(crate) fn quarters(short: &[u8]) -> [u32; 4] {
     debug_assert!(SHORT.contains(&short.len()));
     let [first, second, third, last] = places(short.len());
     [at(short, first), at(short, second), at(short, third), at(short, last)]
+}
+
+/// A text of up to three letters; of a longer one, no matter what.
+#[inline(always)]
+fn spelled(text: &[u8]) -> u64 {
+    let letter = |at: usize| text.get(at).map_or(0, |letter| u64::from(*letter) << (8 * (at % 4)));
+    letter(0) | letter(text.len() / 2) | letter(text.len().saturating_sub(1))
 }
 
 #[inline(always)]
@@ -57,27 +65,22 @@ impl Short {
     #[inline(always)]
     pub(super) fn of_text(text: &[u8]) -> Option<Self> {
         let (len, count) = (text.len(), text.len() as u64);
-        let (bytes, ends) = match len {
-            4..=12 => {
-                let [first, _, third, last] = widened(quarters(text));
-                let start = count | first << 32;
-                // What is behind the first four letters, and what is in front of the last four.
-                let (behind, before) = if len < 8 {
-                    (last >> (8 * (8 - len)), u64::from((start >> (8 * (len - 4))) as u32))
-                } else {
-                    ((third | last << 32) >> (8 * (12 - len)), third)
-                };
-                ([start, behind], [start, before | last << 32])
-            }
-            0..=3 => {
-                let letter = |at: usize| u64::from(text[at]) << (32 + 8 * at);
-                let letters = if len == 0 { 0 } else { letter(0) | letter(len / 2) | letter(len - 1) };
-                let start = count | letters;
-                ([start, 0], [count, u64::from((start >> (8 * len)) as u32)])
-            }
-            _ => return None,
-        };
-        Some(Self { bytes, len: 4 + len, ends })
+        if len > 12 {
+            return None;
+        }
+        // Texts of three letters and of four are as frequent: for the sake of the same way for both, the former are spelled
+        // out, and of them nothing is among the four times four bytes.
+        let [first, _, third, last] = widened(quarters(select_unpredictable(len < 4, &[0; 4], text)));
+        let letters = select_unpredictable(len < 4, spelled(text), first);
+        let start = count | letters << 32;
+        // What is behind the first four letters, and what is in front of the last four.
+        let is_half = len < 8;
+        let end = select_unpredictable(is_half, last, third | last << 32);
+        // Of a text of nothing a shift by all bits: of zeros.
+        let behind = end.wrapping_shr(8 * (select_unpredictable(is_half, 8, 12) - count as u32));
+        let before = select_unpredictable(is_half, u64::from((start >> (8 * (len % 4))) as u32), third);
+        let ends = [select_unpredictable(len < 4, count, start), before | last << 32];
+        Some(Self { bytes: [start, behind], len: 4 + len, ends })
     }
 
     /// Its bytes, and zeros behind them.

@@ -1,5 +1,6 @@
-//! Records on their way into a table. Their keys lie encoded one behind the other, in memory that is used again and again:
-//! a key is neither cloned nor encoded twice, and the table finds it by its bytes. It knows no table.
+//! Records on their way into a table. Their keys lie encoded in memory that is used again and again: each in a place of its own
+//! if it has a fixed layout or is short, else one behind the other. A key is neither cloned nor encoded twice, and the table
+//! finds it by its bytes. It knows no table.
 
 use super::Hasher;
 use crate::record::Record;
@@ -100,8 +101,8 @@ impl<K: Record, T> Window<K, T> {
         if K::WIDTH.is_some() || keys == 0 { 0 } else { self.places[keys - 1].end }
     }
 
-    /// Hashes the keys that have no fixed layout and are not short. Not as they come: what has been written byte by byte cannot be read by whole
-    /// words at once, and the processor would wait.
+    /// Hashes the keys that have no fixed layout and are not short. Not as they come: what has been written byte by byte cannot
+    /// be read by whole words at once, and the processor would wait.
     #[inline]
     fn hash(&mut self) {
         if K::WIDTH.is_some() {
