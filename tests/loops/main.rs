@@ -38,12 +38,13 @@ fn tight(protocol: Protocol, state: &std::path::Path) -> Config {
         .checkpoints(checkpoints.protocol(protocol).to(state))
 }
 
-/// Runs a job to its end, which must come soon.
+/// Runs a job to its end, which must come soon: after a second, but on a machine with other work stop-the-world with a checkpoint
+/// every 3 ms has been seen to take 73.
 fn run(flow: Dataflow, config: Config) -> Result<Summary, Error> {
     let job = flow.start(config)?;
     let start = Instant::now();
     while !job.is_over() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it is stuck:\n{}", job.diagnosis());
+        assert!(start.elapsed() < Duration::from_secs(240), "it is stuck:\n{}", job.diagnosis());
         std::thread::sleep(Duration::from_millis(1));
     }
     job.wait()
