@@ -2,7 +2,7 @@
 
 use super::batch::{count, decode_items, encode_items};
 use super::mirror::{Pair, clear, decode_fixed, depth, encode_fixed, take};
-use super::short::{self, SHORT, Short};
+use super::short::Short;
 use super::{DecodeError, Hints, Input, Record, Schema, Type};
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -13,13 +13,12 @@ pub(super) fn take_text<'a>(input: &mut Input<'a>) -> Result<&'a str, DecodeErro
 }
 
 /// Appends a text: without a call, if it is a word.
-#[inline(always)]
+#[inline]
 pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
-    if SHORT.contains(&text.len()) { short::append_counted(text.as_bytes(), out) } else { put_other(text, out) }
-}
-
-#[inline(never)]
-fn put_other(text: &str, out: &mut Vec<u8>) {
+    if let Some(short) = Short::of_text(text.as_bytes()) {
+        out.extend_from_slice(&short.bytes());
+        return out.truncate(out.len() - (short.bytes().len() - short.len()));
+    }
     count(text.len()).encode(out);
     out.extend_from_slice(text.as_bytes());
 }

@@ -45,6 +45,7 @@ pub struct PendingSavepoint {
 #[derive(Debug)]
 struct Making {
     path: PathBuf,
+    asked_at: Instant,
     copying: Copying,
     stage: Mutex<Stage>,
     changed: Condvar,
@@ -103,7 +104,8 @@ impl Job {
         }
         let path = file.to_owned();
         check_savepoint(&path)?;
-        let making = Making { path, copying: Copying::default(), stage: Mutex::default(), changed: Condvar::new() };
+        let (copying, asked_at) = (Copying::default(), Instant::now());
+        let making = Making { path, asked_at, copying, stage: Mutex::default(), changed: Condvar::new() };
         let making = Arc::new(making);
         // Asked for by the caller, not by the thread: it holds what has happened by now, and of two the first is not the newer.
         let asked = Pending::ask_pinned(&self.events, wanted);
@@ -128,13 +130,12 @@ impl Making {
     }
 
     fn make(&self, asked: Asked, again: impl Fn() -> Asked, control: &Control) -> Result<SavepointReport, Unsaved> {
-        let begin = Instant::now();
         let pinned = self.pin(asked, again, control);
         let told = pinned.as_ref().map(|(checkpoint, _)| *checkpoint).map_err(Unmade::clone);
         self.note(|stage| stage.checkpoint = Some(told));
         let (checkpoint, pin) = pinned.map_err(Unsaved::Unmade)?;
         let bytes = pin.save(&self.path, &self.copying).map_err(Unsaved::Store)?;
-        Ok(SavepointReport { path: self.path.clone(), checkpoint, bytes, took: begin.elapsed() })
+        Ok(SavepointReport { path: self.path.clone(), checkpoint, bytes, took: self.asked_at.elapsed() })
     }
 
     /// Waits for the checkpoint; if the job fails meanwhile and goes on, for another one.

@@ -30,6 +30,15 @@ impl Spots {
     }
 }
 
+/// The first spot of a hash in its group, and the processor is asked for the entry: a word and its number may take two lines.
+#[inline(always)]
+fn fetched(page: &[u8], home: usize, hash: u64) -> Option<Spot> {
+    Spot::first(page, home, hash).inspect(|spot| {
+        fetch_ahead(page, spot.at);
+        fetch_ahead(page, spot.at + 32);
+    })
+}
+
 impl<K: Record, V: Record> Table<K, V> {
     /// Says where the entries of the next keys may be, and asks the processor to fetch them. In stages, each for all of these
     /// keys: what one stage waits for says where the next has to look, and other keys do not wait meanwhile.
@@ -38,10 +47,7 @@ impl<K: Record, V: Record> Table<K, V> {
         if self.buckets.is_near() {
             return spots.fill(&mut hashes, |hash| {
                 let page = pages.here(directory.bucket_of(hash))?;
-                Spot::first(page, Layout::Heap.shape_of(page).home(hash), hash).inspect(|spot| {
-                    fetch_ahead(page, spot.at);
-                    fetch_ahead(page, spot.at + 32)
-                })
+                fetched(page, Layout::Heap.shape_of(page).home(hash), hash)
             });
         }
         let are_headers_far = pages.live() > HEADERS_ABOVE;
@@ -60,13 +66,12 @@ impl<K: Record, V: Record> Table<K, V> {
             *home = Layout::Heap.shape_of(page).home(*hash);
             fetch_ahead(page, *home);
         }
-        spots.fill(&mut step[..len].iter(), |&(hash, home, page)| {
-            let spot = if page.is_empty() { None } else { Spot::first(page, home, hash) };
-            spot.inspect(|spot| {
-                fetch_ahead(page, spot.at);
-                fetch_ahead(page, spot.at + 32);
-            })
-        })
+        spots.fill(
+            &mut step[..len].iter(),
+            |&(hash, home, page)| {
+                if page.is_empty() { None } else { fetched(page, home, hash) }
+            },
+        )
     }
 
     /// Asks for the entries of keys, and does not say where they are.
