@@ -420,29 +420,40 @@ fn an_idle_job_costs_next_to_no_cpu_time() {
     job.wait().unwrap();
 }
 
+/// So often it is looked at how soon a sleeper does something.
+const TIMES: u64 = 25;
+
+/// A worker that sleeps looks by itself every 20 ms, so without a wake-up a result takes 10 ms in the middle. On a busy machine
+/// most may take as long with one; but without, hardly so many come soon.
+fn assert_woken(mut took: Vec<Duration>) {
+    took.sort();
+    assert!(took[TIMES as usize / 3] < Duration::from_millis(4), "{took:?}");
+}
+
 #[test]
 fn who_makes_room_wakes_who_waits_for_it() {
-    // A worker that sleeps looks by itself every 20 ms: without a wake-up the next result takes 10 ms in the middle.
     let (flow, mut input, mut output) = counting();
     let job = flow.start(workers(1).parallelism(1).ring_capacity(1).batch_len_max(1)).unwrap();
-    let mut took = Vec::new();
-    for _ in 0..9 {
+    let (mut took, mut on_the_way) = (Vec::new(), 0);
+    for _ in 0..TIMES {
         // More than all rings hold: the tasks wait for the poller.
-        while input.push(1).is_ok() || (input.wait(Duration::from_millis(5)) && input.push(1).is_ok()) {}
+        while on_the_way < 2 || input.wait(Duration::from_millis(5)) {
+            on_the_way += u32::from(input.push(1).is_ok());
+        }
         std::thread::sleep(Duration::from_millis(60)); // fast asleep
-        assert!(output.poll().unwrap().is_some());
+        assert!(next(&mut output).is_some());
         let start = Instant::now();
         while output.poll().unwrap().is_none() {
             assert!(start.elapsed() < Duration::from_secs(60));
             std::thread::yield_now();
         }
         took.push(start.elapsed());
+        on_the_way -= 2;
     }
-    took.sort();
     input.close().unwrap();
     while next(&mut output).is_some() {}
     job.wait().unwrap();
-    assert!(took[4] < Duration::from_millis(4), "{took:?}");
+    assert_woken(took);
 }
 
 #[test]
@@ -467,10 +478,9 @@ fn who_has_nothing_to_poll_holds_up_no_checkpoint() {
 
 #[test]
 fn a_push_wakes_a_worker_that_sleeps() {
-    // As above: by itself it would look after 10 ms in the middle.
     let (flow, mut input, mut output) = counting();
     let job = flow.start(workers(1)).unwrap();
-    let mut took: Vec<_> = (1..10)
+    let took: Vec<_> = (1..=TIMES)
         .map(|count| {
             std::thread::sleep(Duration::from_millis(70)); // fast asleep, and not about to look by itself
             let start = Instant::now();
@@ -479,8 +489,7 @@ fn a_push_wakes_a_worker_that_sleeps() {
             start.elapsed()
         })
         .collect();
-    took.sort();
     input.close().unwrap();
     job.wait().unwrap();
-    assert!(took[4] < Duration::from_millis(4), "{took:?}");
+    assert_woken(took);
 }

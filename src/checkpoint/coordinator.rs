@@ -15,7 +15,8 @@
 //! - **43.** When all tasks have finished, a last epoch is made of their final snapshots, without a barrier. If it cannot
 //!   be made durable the job has failed.
 //!
-//! The interval is counted from begin to begin. The time-out covers what the tasks do, from the begin to the last
+//! The interval is counted from begin to begin; but where the world stops, it then turns for at least as long as it stood still,
+//! so that a job gets on whatever the interval. The time-out covers what the tasks do, from the begin to the last
 //! snapshot; a commit is never cut short, the writer ends it by itself one way or the other. A checkpoint on demand is
 //! the next one to begin, since the cut of one under way may lie before the demand; demands that wait share it.
 
@@ -95,6 +96,16 @@ pub struct Coordinator {
     demanded: bool,
     /// The newest epoch has timed out.
     is_timed_out: bool,
+    turning: Turning,
+}
+
+/// When the world may stop again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Turning {
+    /// From this time on.
+    Until(u64),
+    /// It has just begun to turn again.
+    Again,
 }
 
 impl Coordinator {
@@ -114,6 +125,7 @@ impl Coordinator {
             begun_ns: now_ns,
             demanded: false,
             is_timed_out: false,
+            turning: Turning::Until(0),
         }
     }
 
@@ -137,6 +149,9 @@ impl Coordinator {
 
     /// Time has passed. The shell calls this whenever [`Coordinator::due_ns`] is reached, and after each other event.
     pub fn tick(&mut self, now_ns: u64) -> Option<Action> {
+        if self.turning == Turning::Again {
+            self.turning = Turning::Until(now_ns.saturating_add(now_ns.saturating_sub(self.begun_ns)));
+        }
         if now_ns < self.due_ns()? {
             return None;
         }
@@ -159,7 +174,10 @@ impl Coordinator {
     pub fn due_ns(&self) -> Option<u64> {
         match self.phase {
             Phase::Idle if self.demanded => Some(0),
-            Phase::Idle => self.after_begin(self.timing.interval_ns),
+            Phase::Idle => {
+                let due_ns = self.after_begin(self.timing.interval_ns)?;
+                Some(if let Turning::Until(turning_ns) = self.turning { due_ns.max(turning_ns) } else { due_ns })
+            }
             Phase::Pausing | Phase::Freezing => {
                 let abort = self.after_begin(self.timing.timeout_ns);
                 let times_out = self.protocol == Protocol::AlignedThenUnaligned && !self.is_timed_out;
@@ -300,6 +318,9 @@ impl Coordinator {
     /// it could not have finished before this moment (rule 9).
     fn close(&mut self) {
         self.phase = if self.all_finished() { Phase::Over } else { Phase::Idle };
+        if self.protocol == Protocol::StopTheWorld {
+            self.turning = Turning::Again;
+        }
         for task in &mut self.tasks {
             if *task != Task::Finished {
                 *task = Task::Running;

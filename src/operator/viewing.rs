@@ -1,6 +1,6 @@
 //! A view of an operator's state, as it is taken: what is asked of everything with state in a task, a little at a time.
 
-use crate::page::WholePages;
+use crate::page::CutPages;
 use crate::record::{Evolution, Schema};
 use std::sync::Arc;
 
@@ -25,5 +25,5 @@ pub struct TableCut {
     /// It is of what was outdated: what becomes of its values.
     pub(crate) outdated: Option<Evolution>,
     pub(crate) root: Vec<u8>,
-    pub(crate) pages: WholePages,
+    pub(crate) pages: CutPages,
 }

@@ -8,7 +8,7 @@ mod near;
 mod view;
 
 pub use near::Near;
-pub use view::WholePages;
+pub use view::{CutPages, WholePages};
 
 use super::buffer::Buffer;
 use super::list::IdList;

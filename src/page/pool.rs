@@ -6,10 +6,12 @@
 //!    are handed out again first, the warmest first. Chunks that are not open may have been touched ahead.
 //! 3. Who finds no buffer left fails; or, where the pool was told so, waits as long as it is worth it: some freeze is in
 //!    somebody's hands, nobody has abandoned the waits, and the buffer is still needed.
+//! 4. Before anybody fails, what is lent out is called back.
 
 #![allow(unsafe_code)]
 
 mod chunk;
+mod loan;
 mod shortage;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;
@@ -18,6 +20,8 @@ mod toucher;
 use super::PoolExhausted;
 use super::buffer::{Buffer, HEADER_BYTES};
 use chunk::{CHUNK_BYTES, Chunk};
+pub(crate) use loan::Loan;
+use loan::Loans;
 pub(crate) use shortage::Outstanding;
 pub use shortage::Shortage;
 use shortage::Stalls;
@@ -57,6 +61,7 @@ impl Pool {
             came_back: Condvar::new(),
             opened: Condvar::new(),
             stalls: Stalls::default(),
+            loans: Loans::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -129,6 +134,7 @@ pub(super) struct Shared {
     /// A chunk was opened, or the toucher is to stop.
     opened: Condvar,
     stalls: Stalls,
+    loans: Loans,
 }
 
 /// The buffers that nobody has.
@@ -165,7 +171,7 @@ impl Shared {
         CHUNK_BYTES / self.buffer_bytes()
     }
 
-    /// The address of the header of a buffer (rules 1 and 3).
+    /// The address of the header of a buffer (rules 1, 3 and 4).
     fn take(&self, is_needed: impl Fn() -> bool) -> Result<Option<NonNull<u8>>, PoolExhausted> {
         let mut shelf = self.shelf();
         if shelf.taken >= self.pages_max() {
@@ -196,7 +202,12 @@ impl Shared {
                 return Ok(None);
             }
             if !is_worth_waiting {
-                return Err(PoolExhausted { limit_bytes: self.limit_bytes });
+                drop(shelf);
+                if !self.loans.recall() {
+                    return Err(PoolExhausted { limit_bytes: self.limit_bytes });
+                }
+                shelf = self.shelf();
+                continue;
             }
             stall.get_or_insert_with(|| self.stalls.begin());
             shelf = self.came_back.wait_timeout(shelf, LOOK_AGAIN).unwrap_or_else(PoisonError::into_inner).0;

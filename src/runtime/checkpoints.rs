@@ -49,7 +49,8 @@ pub(crate) enum StatePlace {
 }
 
 impl Checkpoints {
-    /// One begins every `interval`, counted from begin to begin; the next waits until the last is durable or given up.
+    /// One begins every `interval`, counted from begin to begin; the next waits until the last is durable or given up, and under
+    /// [`Protocol::StopTheWorld`] until the job has then run for as long as it stood still.
     pub fn every(interval: Duration) -> Self {
         Self { interval: Some(interval), ..Self::on_demand() }
     }

@@ -15,6 +15,7 @@ use crate::checkpoint::{Action, Coordinator, Protocol};
 use crate::error::{Cause, ConnectorError, Failure, StoreError};
 use crate::operator::{Committer, Part, TableCut};
 use crate::snapshot::{Entry, Side, Store};
+use relieve::Patience;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -36,6 +37,8 @@ pub(crate) enum Event {
     View(ViewAnswer),
     /// A task has handed over all that a view has of it.
     Viewed { epoch: u64, tables: Vec<TableCut> },
+    /// What a task had of a view was let go of: memory was short.
+    Unviewed { epoch: u64 },
 }
 
 /// What a task hands in.
@@ -88,8 +91,7 @@ pub(crate) struct Coordination {
     views: Views,
     /// When the last epoch began that was a checkpoint.
     checkpoint_begun_ns: u64,
-    /// Since when a task has been waiting for memory.
-    short_since_ns: Option<u64>,
+    patience: Patience,
     ledger: Arc<Ledger>,
 }
 
@@ -105,6 +107,7 @@ impl Coordination {
         ledger: Arc<Ledger>,
     ) -> Self {
         let (protocol, checkpoint_begun_ns) = (machine.protocol(), shared.meter.clock().now_ns());
+        let views = Views::new(shared.memory.limit_bytes());
         Self {
             shared,
             running: machine.tasks(),
@@ -120,9 +123,9 @@ impl Coordination {
             demands: Vec::new(),
             last: None,
             has_ended: false,
-            views: Views::default(),
+            views,
             checkpoint_begun_ns,
-            short_since_ns: None,
+            patience: Patience::default(),
             ledger,
         }
     }
@@ -165,15 +168,11 @@ impl Coordination {
                 self.last = Some(self.demand(answer));
                 None
             }
-            Event::View(answer) => {
-                self.views.want(answer);
-                self.demand_view();
-                None
-            }
-            Event::Viewed { epoch, tables } => {
-                self.views.viewed(epoch, tables);
-                self.demand_view();
-                None
+            Event::View(answer) => self.of_views(|views| views.want(answer)),
+            Event::Viewed { epoch, tables } => self.of_views(|views| views.viewed(epoch, tables)),
+            Event::Unviewed { epoch } => {
+                self.shared.drop_view(epoch);
+                self.of_views(|views| views.run_short(epoch))
             }
             Event::Paused { task, epoch } => self.machine.paused(task as usize, epoch),
             Event::Snapshot { task, epoch, snapshot } => {
@@ -226,6 +225,7 @@ impl Coordination {
             }
             Action::Commit(epoch) => match self.commit_with_view(epoch, now_ns) {
                 Ok(()) => {
+                    self.patience = Patience::default();
                     self.machine.durable(epoch);
                     self.shared.close(epoch);
                 }
@@ -276,11 +276,12 @@ impl Coordination {
     /// The same; whoever waits for it waits for the next.
     fn let_go(&mut self, epoch: u64, reason: &str) {
         self.snapshots.clear();
+        let is_checkpoint = !self.views.is_only(epoch);
         if self.views.give_up(epoch, &Unmade::GivenUp(format!("the cut of the view was given up: {reason}"))) {
-            self.shared.view(0, false);
+            self.shared.drop_view(epoch);
         }
         self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(reason.to_owned()));
-        self.ledger.update(|status| status.given_up += 1);
+        self.ledger.update(|status| status.given_up += u64::from(is_checkpoint));
         self.shared.abort(epoch);
     }
 
@@ -344,6 +345,7 @@ impl Coordination {
 
 mod answers;
 mod begin;
+mod relieve;
 #[cfg(all(test, not(snapring_loom)))]
 mod tests;
 mod write;

@@ -209,6 +209,12 @@ impl Local {
         Ok(PendingView::ask_view(&self.events))
     }
 
+    /// What there is of a view under way is let go of, as if memory were short. Whether there was anything.
+    #[cfg(feature = "testing")]
+    pub(crate) fn run_short(&self) -> bool {
+        self.shared.memory.recall()
+    }
+
     /// The epoch that the job went on from when it was started, if it did.
     #[must_use]
     pub fn restored_epoch(&self) -> Option<u64> {

@@ -183,12 +183,17 @@ impl Shared {
         self.view_only.load(Ordering::Acquire) == epoch
     }
 
-    /// Said ahead of the request for the epoch; 0: no view is wanted any more.
+    /// Said ahead of the request for the epoch.
     pub(crate) fn view(&self, epoch: u64, only: bool) {
         if only {
             self.view_only.store(epoch, Ordering::Release);
         }
         self.viewed.store(epoch, Ordering::Release);
+    }
+
+    /// The view of this epoch is not wanted any more.
+    pub(crate) fn drop_view(&self, epoch: u64) {
+        let _ = self.viewed.compare_exchange(epoch, 0, Ordering::Release, Ordering::Relaxed);
     }
 
     /// A task has frozen, now, and stood still for so long.

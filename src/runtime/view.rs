@@ -69,14 +69,15 @@ impl fmt::Debug for View {
 }
 
 impl View {
-    pub(super) fn new(epoch: u64, cuts: Vec<TableCut>) -> Self {
+    /// None: pages of it have been let go of meanwhile.
+    pub(super) fn new(epoch: u64, cuts: Vec<TableCut>) -> Option<Self> {
         let cut = |cut: TableCut| {
-            let TableCut { operator, state, task, tasks, schema, outdated, root, mut pages } = cut;
-            pages.hand_over();
-            let raw = Mutex::new(Some((root, pages)));
-            Cut { operator, state, task, tasks, schema, outdated, raw, table: OnceLock::new() }
+            let TableCut { operator, state, task, tasks, schema, outdated, root, pages } = cut;
+            let raw = Mutex::new(Some((root, pages.hand_over()?)));
+            Some(Cut { operator, state, task, tasks, schema, outdated, raw, table: OnceLock::new() })
         };
-        Self(Arc::new(Inner { epoch, tables: cuts.into_iter().map(cut).collect() }))
+        let tables = cuts.into_iter().map(cut).collect::<Option<_>>()?;
+        Some(Self(Arc::new(Inner { epoch, tables })))
     }
 
     /// The epoch that ends with the view's cut.

@@ -3,7 +3,7 @@
 use super::coordinator::Event;
 use super::shared::Shared;
 use super::task::Task;
-use crate::error::Failed;
+use crate::error::{Cause, Failed, StateError};
 use crate::operator::{TableCut, Viewing};
 use std::sync::mpsc::Sender;
 
@@ -44,17 +44,27 @@ impl Task {
     fn view_by(&mut self, pages: u32, shared: &Shared, events: &Sender<Event>) -> Result<(), Failed> {
         let Some(epoch) = self.view.epoch else { return Ok(()) };
         if shared.viewed() != epoch {
-            self.view = TaskView::default();
-            return self.ask_for_view(&mut Viewing::Drop).map(|_| ());
+            return self.drop_view();
         }
-        let mut complete = std::mem::take(&mut self.view.complete);
-        let done = self.ask_for_view(&mut Viewing::Step { pages, complete: &mut complete })?;
-        self.view.complete = complete;
-        if done {
-            let TaskView { complete, .. } = std::mem::take(&mut self.view);
-            self.report(events, Event::Viewed { epoch, tables: complete });
+        let mut tables = std::mem::take(&mut self.view.complete);
+        match self.ask_for_view(&mut Viewing::Step { pages, complete: &mut tables }) {
+            Ok(false) => self.view.complete = tables,
+            Ok(true) => {
+                self.view = TaskView::default();
+                self.report(events, Event::Viewed { epoch, tables });
+            }
+            Err(Failed(failure)) if matches!(failure.cause, Cause::State(StateError::Exhausted(_))) => {
+                self.drop_view()?;
+                self.report(events, Event::Unviewed { epoch });
+            }
+            Err(failed) => return Err(failed),
         }
         Ok(())
+    }
+
+    fn drop_view(&mut self) -> Result<(), Failed> {
+        self.view = TaskView::default();
+        self.ask_for_view(&mut Viewing::Drop).map(|_| ())
     }
 
     /// Asks everything with state. Whether the view is complete here.

@@ -3,6 +3,8 @@
 //! A view is cut like a checkpoint, by the job's protocol, so it is consistent in the same way; but nothing is frozen or
 //! written for it. It rides on the next epoch to begin, whoever wanted that. If nobody did but the view, the epoch is for
 //! that alone and is never committed. A checkpoint is not put off by views: where one is due, the epoch is one.
+//!
+//! Where memory is short, what there is of a view that is not complete is let go of. It is taken again, some times.
 
 use super::pending::{Pending, Unmade};
 use super::view::View;
@@ -15,10 +17,20 @@ pub(crate) type ViewAnswer = Sender<Result<View, Unmade>>;
 /// A view that was asked for.
 pub type PendingView = Pending<View>;
 
-#[derive(Default)]
+/// So often a view is taken for which memory is short.
+const TRIES_MAX: u32 = 5;
+
 pub(super) struct Views {
-    wanted: Vec<ViewAnswer>,
+    wanted: Vec<Wanted>,
     taking: Option<Taking>,
+    /// What is said where memory is short.
+    short: Unmade,
+}
+
+/// Who wants a view, and how often one was taken for him.
+struct Wanted {
+    answer: ViewAnswer,
+    tries: u32,
 }
 
 /// The view under way.
@@ -31,13 +43,23 @@ struct Taking {
     /// Tasks that are cut and have not handed over what they have; below zero where that came sooner than the cut.
     left: isize,
     tables: Vec<TableCut>,
-    answers: Vec<ViewAnswer>,
+    /// Nobody, if it has been let go of before it was cut.
+    by: Vec<Wanted>,
 }
 
 impl Views {
+    /// Of a job with so much memory for its state.
+    pub fn new(limit_bytes: usize) -> Self {
+        let short = format!(
+            "a task waited for memory for its state, as long as the view was taken: all {limit_bytes} bytes are in use; raise \
+             `state_bytes_max`, or drop other views sooner"
+        );
+        Self { wanted: Vec::new(), taking: None, short: Unmade::GivenUp(short) }
+    }
+
     /// Somebody wants one of all that has happened so far.
     pub fn want(&mut self, answer: ViewAnswer) {
-        self.wanted.push(answer);
+        self.wanted.push(Wanted { answer, tries: 0 });
     }
 
     /// Whether an epoch should begin for it.
@@ -50,8 +72,9 @@ impl Views {
         if !self.is_due() {
             return false;
         }
-        let answers = std::mem::take(&mut self.wanted);
-        self.taking = Some(Taking { epoch, only, is_cut: false, left: 0, tables: Vec::new(), answers });
+        let mut by = std::mem::take(&mut self.wanted);
+        by.iter_mut().for_each(|wanted| wanted.tries += 1);
+        self.taking = Some(Taking { epoch, only, is_cut: false, left: 0, tables: Vec::new(), by });
         true
     }
 
@@ -79,32 +102,53 @@ impl Views {
     pub fn viewed(&mut self, epoch: u64, tables: Vec<TableCut>) {
         if let Some(taking) = self.taking.as_mut().filter(|taking| taking.epoch == epoch) {
             taking.left -= 1;
-            taking.tables.extend(tables);
+            if !taking.by.is_empty() {
+                taking.tables.extend(tables);
+            }
         }
         self.hand_out();
     }
 
+    /// Pages of it have been let go of, or should be: it is not for this epoch. Who has not wanted one for long wants the next.
+    pub fn run_short(&mut self, epoch: u64) {
+        let Some(taking) = self.taking.as_mut().filter(|taking| taking.epoch == epoch) else { return };
+        let (again, never): (Vec<_>, Vec<_>) = taking.by.drain(..).partition(|wanted| wanted.tries < TRIES_MAX);
+        taking.tables.clear();
+        self.wanted.extend(again);
+        refuse(never, &self.short);
+        // An epoch that is for it alone is that until its cut is complete.
+        self.taking.take_if(|taking| taking.is_cut);
+    }
+
     fn hand_out(&mut self) {
-        if let Some(taking) = self.taking.take_if(|taking| taking.is_cut && taking.left == 0) {
-            let view = View::new(taking.epoch, taking.tables);
-            for answer in taking.answers {
-                // Who no longer waits for it does not need it.
-                let _ = answer.send(Ok(view.clone()));
-            }
+        let Some(taking) = &mut self.taking else { return };
+        if !taking.is_cut || (taking.left != 0 && !taking.by.is_empty()) {
+            return;
         }
+        let epoch = taking.epoch;
+        match View::new(epoch, std::mem::take(&mut taking.tables)) {
+            // Who no longer waits for it does not need it.
+            Some(view) => taking.by.drain(..).for_each(|wanted| drop(wanted.answer.send(Ok(view.clone())))),
+            None => self.run_short(epoch),
+        }
+        self.taking = None;
     }
 
     /// The epoch will not be: whether a view was to be cut there that is not complete.
     pub fn give_up(&mut self, epoch: u64, why: &Unmade) -> bool {
         let taken = self.taking.take_if(|taking| taking.epoch == epoch && !taking.is_cut);
         let Some(taking) = taken else { return false };
-        taking.answers.into_iter().for_each(|answer| drop(answer.send(Err(why.clone()))));
+        refuse(taking.by, why);
         true
     }
 
     /// The attempt is over.
     pub fn refuse(&mut self, why: &Unmade) {
-        let taking = self.taking.take().into_iter().flat_map(|taking| taking.answers);
-        taking.chain(self.wanted.drain(..)).for_each(|answer| drop(answer.send(Err(why.clone()))));
+        let taking = self.taking.take().into_iter().flat_map(|taking| taking.by);
+        refuse(taking.chain(self.wanted.drain(..)), why);
     }
+}
+
+fn refuse(all: impl IntoIterator<Item = Wanted>, why: &Unmade) {
+    all.into_iter().for_each(|wanted| drop(wanted.answer.send(Err(why.clone()))));
 }

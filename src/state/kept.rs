@@ -3,7 +3,7 @@
 use super::head::Head;
 use super::root::Root;
 use super::{StateError, Table};
-use crate::page::{FrozenPages, WholePages};
+use crate::page::{CutPages, FrozenPages};
 use crate::record::Record;
 
 impl<K: Record, V: Record> Table<K, V> {
@@ -27,7 +27,7 @@ impl<K: Record, V: Record> Table<K, V> {
     ///
     /// # Errors
     /// A page that is still in the snapshot cannot be read: the cut is given up.
-    pub fn view_step(&mut self, pages: u32) -> Result<Option<WholePages>, StateError> {
+    pub fn view_step(&mut self, pages: u32) -> Result<Option<CutPages>, StateError> {
         Ok(self.buckets.pages.view_step(pages)?)
     }
 

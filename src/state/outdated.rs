@@ -18,7 +18,7 @@ use super::room::Region;
 use super::root::Root;
 use super::scan::{whole_key, whole_value};
 use super::{HashRange, Hasher, StateError, long};
-use crate::page::{FrozenPages, PageId, Pages, Pool, WholePages};
+use crate::page::{CutPages, FrozenPages, PageId, Pages, Pool};
 use crate::record::{Evolution, Schema};
 use std::collections::BTreeMap;
 
@@ -156,7 +156,7 @@ impl Outdated {
     ///
     /// # Errors
     /// A page that is still in the snapshot cannot be read: the cut is given up.
-    pub fn view_step(&mut self, pages: u32) -> Result<Option<WholePages>, StateError> {
+    pub fn view_step(&mut self, pages: u32) -> Result<Option<CutPages>, StateError> {
         Ok(self.pages.view_step(pages)?)
     }
 

@@ -152,6 +152,7 @@ impl World {
         looks.end();
         self.seen.views += looks.taken;
         self.seen.views_compared += looks.compared;
+        self.seen.views_short += looks.short;
     }
 
     /// Shows a checkpoint that has become durable to whoever wants to see it. One that went with a crash is none.

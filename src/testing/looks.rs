@@ -20,6 +20,8 @@ pub(super) struct Looks {
     pub taken: u64,
     /// Of these, those that were held against a checkpoint.
     pub compared: u64,
+    /// How often what there was of one was let go of.
+    pub short: u64,
 }
 
 impl Looks {
@@ -27,7 +29,10 @@ impl Looks {
     pub fn go_on(&mut self, job: &Local, random: &mut Random, disk: &SimDisk, once_in: u64) {
         if let Some(asked) = self.asked.take() {
             match asked.try_wait() {
-                Ok(None) => self.asked = Some(asked),
+                Ok(None) => {
+                    self.asked = Some(asked);
+                    self.short += u64::from(random.one_in(2 * once_in) && job.run_short());
+                }
                 Ok(Some(view)) => self.take(view, disk),
                 // The attempt failed, or the epoch was given up.
                 Err(_) => {}

@@ -207,6 +207,8 @@ pub struct Seen {
     pub views: u64,
     /// Tables in them that were held against the checkpoint of the same cut.
     pub views_compared: u64,
+    /// How often what there was of one was let go of, as if memory were short.
+    pub views_short: u64,
 }
 
 impl AddAssign<&Seen> for Seen {
@@ -223,5 +225,6 @@ impl AddAssign<&Seen> for Seen {
         self.audited += other.audited;
         self.views += other.views;
         self.views_compared += other.views_compared;
+        self.views_short += other.views_short;
     }
 }

@@ -173,6 +173,7 @@ fn the_world_stops_before_anybody_freezes() {
     assert_eq!((c.snapshot(1, 1), c.closed_to()), (None, 0));
     assert_eq!(c.snapshot(0, 1), Some(Action::Commit(1)));
     c.durable(1);
+    assert_eq!(c.tick(140), None);
     assert_eq!(c.tick(200), Some(Action::Begin(2)));
     assert_eq!(c.paused(1, 2), None);
     assert_eq!(c.finished(0), Some(Action::Release(2)), "nor who finishes meanwhile");
@@ -186,8 +187,23 @@ fn a_world_that_does_not_stop_in_time_goes_on() {
     assert_eq!(c.paused(0, 1), None);
     assert_eq!(c.tick(1100), Some(Action::Abort(1)));
     assert_eq!(c.paused(1, 1), None, "too late");
-    assert_eq!(c.tick(1100), Some(Action::Begin(2)));
+    assert_eq!((c.tick(1100), c.tick(2099), c.tick(2100)), (None, None, Some(Action::Begin(2))));
     assert_eq!((c.paused(0, 2), c.declined(2)), (None, Some(Action::Abort(2))));
+}
+
+#[test]
+fn the_world_turns_for_as_long_as_it_stood_still_unless_somebody_demands_a_stop() {
+    let mut c = Coordinator::new(Protocol::StopTheWorld, 1, 0, EVERY_100, 0);
+    assert_eq!(c.tick(100), Some(Action::Begin(1)));
+    assert_eq!(c.paused(0, 1), Some(Action::Release(1)));
+    assert_eq!(c.snapshot(0, 1), Some(Action::Commit(1)));
+    c.durable(1);
+    assert_eq!((c.tick(350), c.due_ns(), c.tick(599)), (None, Some(600), None), "it stood still from 100 to 350");
+    assert_eq!(c.tick(600), Some(Action::Begin(2)));
+    assert_eq!(c.declined(2), Some(Action::Abort(2)));
+    assert_eq!((c.tick(800), c.due_ns()), (None, Some(1000)));
+    assert_eq!(c.demand(), 3);
+    assert_eq!(c.tick(801), Some(Action::Begin(3)));
 }
 
 #[test]

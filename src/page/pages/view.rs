@@ -1,8 +1,8 @@
 //! A cut of all pages, taken while they go on changing (rule 8 of the room).
 
 use super::Pages;
-use crate::page::pool::Outstanding;
-use crate::page::{FrozenPage, PageError, PageId};
+use crate::page::pool::{Loan, Outstanding};
+use crate::page::{FrozenPage, PageError, PageId, PoolExhausted};
 
 /// A cut that is being taken.
 pub(super) struct Cut {
@@ -12,25 +12,32 @@ pub(super) struct Cut {
     next: PageId,
     /// All pages of the cut are below.
     end: PageId,
-    whole: WholePages,
+    whole: Loan<WholePages>,
     /// A page was freed that could not be read first.
     pub(super) failed: Option<PageError>,
 }
 
 /// All pages as they were at one moment, in no order; one may be there twice. As long as this lives, who changes one copies it,
-/// and who finds the pool exhausted waits for it to go: not for long, until it is [handed over](WholePages::hand_over).
+/// and who finds the pool exhausted waits for it to go.
 pub struct WholePages {
     pages: Vec<(PageId, FrozenPage)>,
     outstanding: Outstanding,
 }
 
-impl WholePages {
-    /// Whoever has them now can let go of them at any time: they are worth waiting for without end. Until then they are part of
-    /// something that those who wait may have to go on with themselves.
-    pub fn hand_over(&mut self) {
-        self.outstanding.complete();
-    }
+/// The same as part of something that is not complete: who finds the pool exhausted waits for a while, as he may have to go on
+/// with that himself, and then has all of it let go of.
+pub struct CutPages(Loan<WholePages>);
 
+impl CutPages {
+    /// Whoever has them now can let go of them at any time: they are worth waiting for without end. None: they are gone.
+    pub fn hand_over(self) -> Option<WholePages> {
+        let mut whole = self.0.keep()?;
+        whole.outstanding.complete();
+        Some(whole)
+    }
+}
+
+impl WholePages {
     /// Takes the pages out one by one; the token goes when this does.
     pub fn drain(&mut self) -> impl Iterator<Item = (PageId, FrozenPage)> {
         self.pages.drain(..)
@@ -49,18 +56,21 @@ impl Pages {
         self.next_epoch();
         let (now, end) = (self.now, self.count());
         let whole = WholePages { pages: Vec::new(), outstanding: self.pool.outstanding().under_way() };
-        self.cut = Some(Box::new(Cut { now, next: 0, end, whole, failed: None }));
+        self.cut = Some(Box::new(Cut { now, next: 0, end, whole: self.pool.lend(whole), failed: None }));
     }
 
     /// Goes on with the cut, by so many ids. All pages, if that was the last of them; none: there is more to do, or nothing
     /// has been begun.
     ///
     /// # Errors
-    /// A page is absent and cannot be read. The cut is given up.
-    pub fn view_step(&mut self, ids: u32) -> Result<Option<WholePages>, PageError> {
+    /// A page is absent and cannot be read, or what the cut had was needed for other pages (`Exhausted`). The cut is given up.
+    pub fn view_step(&mut self, ids: u32) -> Result<Option<CutPages>, PageError> {
         let Some(mut cut) = self.cut.take() else { return Ok(None) };
         if let Some(error) = cut.failed.take() {
             return Err(error);
+        }
+        if cut.whole.get().is_none() {
+            return Err(PoolExhausted { limit_bytes: self.pool.limit_bytes() }.into());
         }
         let stop = cut.end.min(cut.next.saturating_add(ids));
         for id in cut.next..stop {
@@ -71,7 +81,7 @@ impl Pages {
         }
         cut.next = stop;
         if stop == cut.end {
-            return Ok(Some(cut.whole));
+            return Ok(Some(CutPages(cut.whole)));
         }
         self.cut = Some(cut);
         Ok(None)
@@ -104,7 +114,9 @@ impl Cut {
 
     fn take(&mut self, id: PageId, pages: &Pages) {
         let buffer = pages.entries[id as usize].buffer.get().expect("it has just been read");
-        self.whole.pages.push((id, FrozenPage::new(buffer.share())));
+        if let Some(whole) = self.whole.get().as_mut() {
+            whole.pages.push((id, FrozenPage::new(buffer.share())));
+        }
     }
 }
 

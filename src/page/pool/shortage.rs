@@ -61,7 +61,7 @@ impl Stalls {
 }
 
 /// Others go on with what is under way between two batches.
-const UNDER_WAY_MAX: Duration = Duration::from_secs(1);
+const UNDER_WAY_MAX: Duration = Duration::from_millis(250);
 
 /// A wait under way.
 pub(super) struct Stall<'a> {

@@ -1,38 +1,12 @@
-//! What an epoch is begun for: a checkpoint, the cut of a view, or both; and when one is given up for want of memory.
+//! What an epoch is begun for: a checkpoint, the cut of a view, or both.
 
 use super::Coordination;
+use super::relieve::Patience;
 use crate::checkpoint::Action;
 use crate::error::Failure;
-
-/// So long a task may wait for memory while an epoch is under way.
-const SHORT_NS_MAX: u64 = 20_000_000;
+use crate::runtime::views::Views;
 
 impl Coordination {
-    /// A task that waits for memory may be what the epoch under way waits for, and that may have the memory: so if it is not over
-    /// soon, the epoch is given up. One that is being written ends by itself.
-    pub(super) fn relieve(&mut self, now_ns: u64) -> Result<(), Box<Failure>> {
-        if self.shared.memory.shortage().waiting == 0 {
-            self.short_since_ns = None;
-            return Ok(());
-        }
-        let since_ns = *self.short_since_ns.get_or_insert(now_ns);
-        if now_ns - since_ns < SHORT_NS_MAX {
-            return Ok(());
-        }
-        self.short_since_ns = None;
-        let under_way = self.machine.closed_to() + 1;
-        match self.machine.declined(under_way) {
-            Some(Action::Abort(epoch)) => {
-                let limit_bytes = self.shared.memory.limit_bytes();
-                let reason = format!("a task waited for memory for its state: all {limit_bytes} bytes are in use");
-                self.give_up(epoch, &reason);
-                Ok(())
-            }
-            Some(action) => self.act(action, now_ns),
-            None => Ok(()),
-        }
-    }
-
     /// An epoch begins: a checkpoint, the cut of a view, or both.
     pub(super) fn begin(&mut self, epoch: u64, now_ns: u64) {
         let since_last_ns = now_ns.saturating_sub(self.checkpoint_begun_ns);
@@ -48,6 +22,13 @@ impl Coordination {
             self.ledger.begin(epoch, now_ns, self.protocol);
         }
         self.shared.request(epoch);
+    }
+
+    /// Something has happened to views.
+    pub(super) fn of_views(&mut self, change: impl FnOnce(&mut Views)) -> Option<Action> {
+        change(&mut self.views);
+        self.demand_view();
+        None
     }
 
     /// If somebody waits for a view, and none is being taken, the next epoch begins at once.
@@ -67,6 +48,7 @@ impl Coordination {
     /// An epoch that was for a view alone is complete: nothing of it is written.
     pub(super) fn close_view(&mut self, epoch: u64) {
         self.snapshots.clear();
+        self.patience = Patience::default();
         self.machine.durable(epoch);
         self.shared.close(epoch);
         self.views.all_cut(epoch);

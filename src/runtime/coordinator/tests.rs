@@ -61,6 +61,15 @@ fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
     (coordination, events, disk, log)
 }
 
+/// Two tasks are cut in an epoch that is for a view alone.
+fn cut(coordination: &mut Coordination, events: &Sender<Event>, epoch: u64, meanwhile: Option<Event>) {
+    events.send(Event::Snapshot { task: 0, epoch, snapshot: TaskSnapshot::default() }).unwrap();
+    coordination.poll(0).unwrap();
+    meanwhile.into_iter().for_each(|event| events.send(event).unwrap());
+    events.send(Event::Snapshot { task: 1, epoch, snapshot: TaskSnapshot::default() }).unwrap();
+    coordination.poll(0).unwrap();
+}
+
 /// A snapshot with one part and one piece of state, both called `name`.
 fn snapshot(name: &str) -> TaskSnapshot {
     let mut entry = SinkState {
@@ -122,6 +131,42 @@ fn an_epoch_that_cannot_be_written_is_not_reported_as_durable() {
     assert!(answer.contains("checkpoint 1 was given up") && answer.contains("simulated failure"), "{answer}");
     assert_eq!((coordination.shared.durable_to(), coordination.shared.closed_to()), (0, 1));
     assert_eq!(log.lock().unwrap().len(), 1, "nothing is committed");
+}
+
+#[test]
+fn a_view_that_was_let_go_of_is_taken_again_and_what_was_for_it_alone_is_never_written() {
+    let (mut coordination, events, _, log) = coordination();
+    let (answer, answered) = channel();
+    events.send(Event::View(answer)).unwrap();
+    for epoch in 1..5 {
+        coordination.poll(0).unwrap();
+        assert!(coordination.shared.viewed() == epoch && coordination.shared.is_view_only(epoch));
+        // Memory runs out before the cut is complete, or just after.
+        let unviewed = || Event::Unviewed { epoch };
+        cut(&mut coordination, &events, epoch, (epoch % 2 == 0).then(unviewed));
+        if epoch % 2 == 1 {
+            events.send(unviewed()).unwrap();
+        }
+        // The others have not heard of it.
+        events.send(Event::Viewed { epoch, tables: Vec::new() }).unwrap();
+        assert_eq!(answered.try_recv().unwrap_err(), TryRecvError::Empty);
+    }
+    coordination.poll(0).unwrap();
+    cut(&mut coordination, &events, 5, Some(Event::Unviewed { epoch: 5 }));
+    let Unmade::GivenUp(why) = answered.try_recv().unwrap().unwrap_err() else { panic!("it was given up") };
+    assert!(why.contains("all 1048576 bytes are in use"), "{why}");
+    assert!(log.lock().unwrap().is_empty() && coordination.ledger.status().given_up == 0);
+
+    // The next one has all its tries again.
+    let (answer, answered) = channel();
+    events.send(Event::View(answer)).unwrap();
+    coordination.poll(0).unwrap();
+    cut(&mut coordination, &events, 6, Some(Event::Unviewed { epoch: 6 }));
+    coordination.poll(0).unwrap();
+    cut(&mut coordination, &events, 7, None);
+    (0..2).for_each(|_| events.send(Event::Viewed { epoch: 7, tables: Vec::new() }).unwrap());
+    coordination.poll(0).unwrap();
+    assert_eq!(answered.try_recv().unwrap().unwrap().epoch(), 7);
 }
 
 #[test]

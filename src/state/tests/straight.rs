@@ -144,7 +144,8 @@ impl<K: Make, V: Make> World<K, V> {
             Op::DropOldest if !self.held.is_empty() => drop(self.held.remove(0)),
             Op::View => self.view = Some((self.table.begin_view(), self.model.clone())),
             Op::ViewStep(pages) => match self.table.view_step(pages) {
-                Ok(Some(whole)) => {
+                Ok(Some(cut)) => {
+                    let whole = cut.hand_over().expect("nobody takes a page in between");
                     let (root, model) = self.view.take().unwrap();
                     let view = FrozenTable::new(&root, whole);
                     let mut found = BTreeMap::new();

@@ -83,7 +83,8 @@ impl World {
                 self.cut = Some(self.model.clone());
             }
             13 | 14 => match self.pages.view_step(by % 7) {
-                Ok(Some(mut whole)) => {
+                Ok(Some(cut)) => {
+                    let mut whole = cut.hand_over().expect("nobody takes a page in between");
                     let pages: Vec<_> = whole.drain().collect();
                     let ids = pages.iter().map(|(id, _)| *id).collect::<std::collections::BTreeSet<_>>();
                     let cut = self.cut.take().expect("one has been begun");

@@ -35,6 +35,8 @@ enum Op {
     Abandon,
     Begin,
     Step(u32),
+    Recall,
+    HandOver,
     DropOldest,
 }
 
@@ -46,7 +48,9 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::Freeze),
         1 => Just(Op::Abandon),
         2 => Just(Op::Begin),
-        6 => (1..5u32).prop_map(Op::Step),
+        8 => (1..5u32).prop_map(Op::Step),
+        1 => Just(Op::Recall),
+        3 => Just(Op::HandOver),
         1 => Just(Op::DropOldest),
     ]
 }
@@ -63,7 +67,7 @@ proptest! {
         let pool = Pool::new(PAGE_BYTES, 1 << 22);
         let mut model: Image = (0..absent).map(|id| (id, id as u8)).collect();
         let mut pages = Pages::restore_absent(&pool, Arc::new(Stored(model.clone())));
-        let (mut begun, mut views, mut frozen) = (None, Vec::new(), Vec::new());
+        let (mut begun, mut complete, mut views, mut frozen) = (None, Vec::new(), Vec::new(), Vec::new());
         for op in ops {
             let ids: Vec<PageId> = model.keys().copied().collect();
             match op {
@@ -86,9 +90,23 @@ proptest! {
                     pages.begin_view();
                     begun = Some(model.clone());
                 }
-                Op::Step(ids) => {
-                    if let Some(whole) = pages.view_step(ids).unwrap() {
-                        let then: Image = begun.take().expect("one was begun");
+                Op::Step(ids) => match pages.view_step(ids) {
+                    Ok(Some(cut)) => complete.push((begun.take().expect("one was begun"), cut)),
+                    Ok(None) => {}
+                    Err(error) => {
+                        prop_assert!(matches!(error, PageError::Exhausted(_)), "{}", error);
+                        prop_assert_eq!((begun.take(), pages.is_viewed()), (None, false), "it was not called back");
+                    }
+                },
+                // One that is complete is handed over at the next chance, which may be too late.
+                Op::Recall => {
+                    let any = pool.recall();
+                    prop_assert_eq!(any, begun.take().is_some() || !complete.is_empty());
+                    prop_assert!(complete.drain(..).all(|(_, cut): (Image, CutPages)| cut.hand_over().is_none()));
+                }
+                Op::HandOver => {
+                    for (then, cut) in complete.drain(..) {
+                        let whole = cut.hand_over().expect("nobody has called it back");
                         prop_assert_eq!(image(&whole), then.clone());
                         views.push((then, whole));
                     }
@@ -105,7 +123,7 @@ proptest! {
             }
         }
         pages.drop_view();
-        drop((pages, views, frozen));
+        drop((pages, complete, views, frozen));
         prop_assert_eq!(pool.in_use(), 0);
     }
 }
@@ -126,7 +144,7 @@ fn absent_pages_stay_absent_at_the_turn_of_epochs() {
     assert_eq!((before.changed.len(), before.changed[0].1[0], pages.read(1).unwrap()[0]), (1, 10, 11));
     pages.begin_view();
     pages.write(3).unwrap().fill(30);
-    let whole = pages.view_step(u32::MAX).unwrap().expect("all in one step");
+    let whole = pages.view_step(u32::MAX).unwrap().and_then(CutPages::hand_over).expect("all in one step");
     assert_eq!(image(&whole), [(0, 0), (1, 11), (2, 2), (3, 3)].into());
 }
 
@@ -138,12 +156,12 @@ fn beginning_does_not_depend_on_how_many_pages_there_are() {
         pages.allocate().unwrap();
     }
     pages.begin_view();
-    assert!(pages.cut.as_ref().unwrap().whole.pages.is_empty());
+    assert!(pages.cut.as_ref().unwrap().whole.get().as_ref().unwrap().pages.is_empty());
     assert_eq!(pool.in_use(), 10_000);
 }
 
-#[test]
-fn who_would_have_to_go_on_with_a_cut_does_not_wait_for_it_for_ever() {
+/// Half of so many pages, none of which is left, and a cut of them that is not complete.
+fn short() -> (Pool, Pages, Vec<PageId>) {
     let pool = Pool::new(PAGE_BYTES, 8 * PAGE_BYTES);
     pool.wait_when_exhausted(true);
     let mut pages = Pages::new(&pool);
@@ -153,15 +171,37 @@ fn who_would_have_to_go_on_with_a_cut_does_not_wait_for_it_for_ever() {
     pages.begin_view();
     // Copies go into what is free, and then nothing is.
     half.iter().for_each(|&id| pages.write(id).unwrap()[0] = 1);
-    let others: Vec<_> = std::iter::from_fn(|| pages.allocate().ok()).collect();
-    assert!(pool.shortage().stalls > 0, "{others:?}");
-    // Complete, but not handed over: some other part of the view might still be under way.
-    let mut whole = pages.view_step(u32::MAX).unwrap().expect("it is complete");
-    assert!(pages.allocate().is_err());
+    assert_eq!((pool.in_use(), pool.shortage().stalls), (ids.len(), 0));
+    (pool, pages, half.to_vec())
+}
+
+#[test]
+fn who_would_have_to_go_on_with_a_cut_waits_for_a_while_and_then_has_it_let_go_of() {
+    let (pool, mut pages, half) = short();
+    let more = pages.allocate().unwrap();
+    assert!(pool.shortage().stalls == 1 && half.iter().all(|&id| pages.read(id).unwrap()[0] == 1));
+    assert!(matches!(pages.view_step(u32::MAX), Err(PageError::Exhausted(_))), "its pages are gone");
+    assert!(matches!(pages.view_step(u32::MAX), Ok(None)));
+    // The next one may find pages enough.
+    pages.free(more);
+    pages.begin_view();
+    let whole = pages.view_step(u32::MAX).unwrap().and_then(CutPages::hand_over).expect("nobody needs its pages");
+    assert_eq!(whole.pages.len(), half.len());
+}
+
+#[test]
+fn a_complete_cut_is_let_go_of_until_it_is_handed_over() {
+    let (pool, mut pages, _) = short();
+    let cut = pages.view_step(u32::MAX).unwrap().expect("it is complete");
+    // Some other part of the view may still be under way.
+    pages.allocate().unwrap();
+    assert!(cut.hand_over().is_none() && pool.shortage().stalls == 1);
+
+    let (_, mut pages, _) = short();
+    let whole = pages.view_step(u32::MAX).unwrap().and_then(CutPages::hand_over).expect("it is complete");
     // From here on it is waited for until it goes.
-    whole.hand_over();
     let holder = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(1500));
+        std::thread::sleep(std::time::Duration::from_millis(600));
         drop(whole);
     });
     pages.allocate().unwrap();
