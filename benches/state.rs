@@ -216,11 +216,14 @@ fn main() {
             if wants(&record) {
                 Row { name: &record, rounds, updates, page_bytes: 16 << 10 }.run::<u64, Account>(&shuffled(count), at);
             }
-            let words = format!("words {size} {keys}");
-            if wants(&words) {
-                let all: Vec<String> = shuffled(count).into_iter().map(spelled).collect();
-                let sample = |seed, len| at(seed, len).into_iter().map(spelled).collect();
-                Row { name: &words, rounds, updates, page_bytes: 16 << 10 }.run::<_, u64>(&all, sample);
+            let titles = |number: u64| format!("the title of number {}", spelled(number));
+            for (of, text) in [("words", spelled as fn(u64) -> String), ("titles", titles)] {
+                let name = format!("{of} {size} {keys}");
+                if wants(&name) {
+                    let all: Vec<String> = shuffled(count).into_iter().map(text).collect();
+                    let sample = |seed, len| at(seed, len).into_iter().map(text).collect();
+                    Row { name: &name, rounds, updates, page_bytes: 16 << 10 }.run::<_, u64>(&all, sample);
+                }
             }
         }
     }

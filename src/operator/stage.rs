@@ -3,7 +3,7 @@
 
 use super::Emit;
 use crate::error::{Cause, Failed};
-use crate::state::Ahead;
+use crate::state::{Ahead, Encoding};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -134,9 +134,22 @@ impl<I: ExactSizeIterator> Iterator for Taken<I> {
 }
 
 impl<I: ExactSizeIterator + Ahead> Ahead for Taken<I> {
+    type Key = I::Key;
+    type Record = I::Record;
+
     #[inline]
     fn hashes(&self) -> impl Iterator<Item = u64> {
         self.0.hashes()
+    }
+
+    #[inline]
+    fn encoding(&self) -> Option<Encoding<'_>> {
+        self.0.encoding()
+    }
+
+    #[inline]
+    fn next_record(&mut self) -> Option<I::Record> {
+        self.0.next_record()
     }
 }
 

@@ -16,8 +16,9 @@ pub(super) fn take_text<'a>(input: &mut Input<'a>) -> Result<&'a str, DecodeErro
 #[inline]
 pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
     if let Some(short) = Short::of_text(text.as_bytes()) {
-        out.extend_from_slice(&short.bytes());
-        return out.truncate(out.len() - (short.bytes().len() - short.len()));
+        let padded = short.padded();
+        out.extend_from_slice(padded.whole());
+        return out.truncate(out.len() - (padded.whole().len() - short.len()));
     }
     count(text.len()).encode(out);
     out.extend_from_slice(text.as_bytes());

@@ -134,7 +134,7 @@ pub use mirror::Mirror;
 pub use scalar::Scalar;
 pub use schema::{Field, Schema, Type, Variant};
 #[doc(hidden)]
-pub use short::Short;
+pub use short::{Padded, Short};
 pub(crate) use short::{SHORT, ends, quarters};
 pub use snapring_derive::Record;
 use zerocopy::FromBytes;

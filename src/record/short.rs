@@ -25,11 +25,11 @@ pub(crate) fn quarters(short: &[u8]) -> [u32; 4] {
     [at(short, first), at(short, second), at(short, third), at(short, last)]
 }
 
-/// A text of up to three letters; of a longer one, no matter what.
+/// A text of one to three letters; of a longer one, no matter what.
 #[inline(always)]
 fn spelled(text: &[u8]) -> u64 {
-    let letter = |at: usize| text.get(at).map_or(0, |letter| u64::from(*letter) << (8 * (at % 4)));
-    letter(0) | letter(text.len() / 2) | letter(text.len().saturating_sub(1))
+    let letter = |at: usize| u64::from(text[at]) << (8 * (at % 4));
+    letter(0) | letter(text.len() / 2) | letter(text.len() - 1)
 }
 
 #[inline(always)]
@@ -61,11 +61,11 @@ pub struct Short {
 }
 
 impl Short {
-    /// That of a text, if it has at most twelve bytes: how many (a u32), and these.
+    /// That of a text, if it has one to twelve bytes: how many (a u32), and these.
     #[inline(always)]
     pub(super) fn of_text(text: &[u8]) -> Option<Self> {
         let (len, count) = (text.len(), text.len() as u64);
-        if len > 12 {
+        if !(1..=12).contains(&len) {
             return None;
         }
         // Texts of three letters and of four are as frequent: for the sake of the same way for both, the former are spelled
@@ -76,18 +76,16 @@ impl Short {
         // What is behind the first four letters, and what is in front of the last four.
         let is_half = len < 8;
         let end = select_unpredictable(is_half, last, third | last << 32);
-        // Of a text of nothing a shift by all bits: of zeros.
-        let behind = end.wrapping_shr(8 * (select_unpredictable(is_half, 8, 12) - count as u32));
+        let behind = end >> (8 * (select_unpredictable(is_half, 8, 12) - len));
         let before = select_unpredictable(is_half, u64::from((start >> (8 * (len % 4))) as u32), third);
         let ends = [select_unpredictable(len < 4, count, start), before | last << 32];
         Some(Self { bytes: [start, behind], len: 4 + len, ends })
     }
 
-    /// Its bytes, and zeros behind them.
     #[inline(always)]
-    pub(crate) fn bytes(self) -> [u8; 16] {
+    pub(crate) fn padded(self) -> Padded {
         let [start, behind] = self.bytes;
-        zerocopy::transmute!([start.to_le(), behind.to_le()])
+        Padded { bytes: zerocopy::transmute!([start.to_le(), behind.to_le()]), len: self.len }
     }
 
     #[inline(always)]
@@ -102,6 +100,40 @@ impl Short {
     }
 }
 
+/// The bytes of a short string, with zeros behind them.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Padded {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Padded {
+    /// With the zeros.
+    #[inline(always)]
+    pub(super) fn whole(&self) -> &[u8; 16] {
+        &self.bytes
+    }
+
+    #[inline(always)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+
+    /// 0 if other bytes begin with these, of which there are some.
+    #[inline(always)]
+    pub(crate) fn differs_from(self, other: [u8; 16]) -> u64 {
+        let differ = u128::from_le_bytes(self.bytes) ^ u128::from_le_bytes(other);
+        let differ = differ << ((128 - 8 * self.len) % 128);
+        differ as u64 | (differ >> 64) as u64
+    }
+}
+
 #[cfg(all(test, not(snapring_loom)))]
 mod tests {
     use super::*;
@@ -113,11 +145,10 @@ mod tests {
             let encoded = [&(len as u32).to_le_bytes(), text.as_bytes()].concat();
             assert_eq!(crate::record::to_bytes(&text), encoded);
             let Some(short) = Short::of_text(text.as_bytes()) else {
-                assert!(len > 12);
+                assert!(len == 0 || len > 12);
                 continue;
             };
-            assert_eq!((&short.bytes()[..short.len()], short.len()), (encoded.as_slice(), 4 + len));
-            assert!(short.bytes()[short.len()..].iter().all(|byte| *byte == 0));
+            assert_eq!((short.padded().bytes(), short.len()), (encoded.as_slice(), 4 + len));
             assert_eq!(short.ends(), ends(&encoded));
         }
     }

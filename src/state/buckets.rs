@@ -30,7 +30,7 @@ pub(super) struct Buckets {
     pub len: u64,
     /// Buckets: what the directory points to.
     pub buckets: u64,
-    /// How often an entry of a heap may have moved, come or gone.
+    /// How often an entry of a heap may have moved or gone.
     pub moves: u64,
     pub scratch: Scratch,
 }
@@ -186,7 +186,7 @@ impl Buckets {
         value: &[u8],
         long: &mut Vec<LongRef>,
     ) -> Result<(), StateError> {
-        self.moves += 1;
+        self.moves += u64::from(place.is_some());
         let (key_part, value_part);
         let room = if place.is_some() { room_for_growing(value.len()) } else { value.len() };
         let mut entry = Entry { key, value, value_room: room.min(self.value_bytes_max()), flags: 0 };

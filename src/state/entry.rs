@@ -10,9 +10,9 @@
 //! then the key part and the room for the value part. A part is the encoding, or for a long one: the first page's id (u32)
 //! and the length (u32); for a key the hash (u64) follows.
 
-use super::Hasher;
 use super::head::u16_at;
 use super::layout::Layout;
+use super::{Encoding, Hasher};
 use crate::page::PageId;
 use crate::record::{SHORT, quarters};
 
@@ -141,6 +141,20 @@ pub(super) fn find_short(page: &[u8], hash: u64, key: &[u8]) -> Option<Found> {
 #[inline(always)]
 fn are_equal(a: &[u8], b: &[u8]) -> bool {
     if SHORT.contains(&a.len()) { quarters(a) == quarters(b) } else { a == b }
+}
+
+/// Whether the entry at an offset of the heap is that of a key which lies in its page, with a value of so many bytes there.
+#[inline(always)]
+pub(super) fn is_of_key(page: &[u8], at: usize, key: Encoding<'_>, value_bytes: usize) -> bool {
+    let differ = |len| (word_at(page, at) ^ (len as u64 | (value_bytes as u64) << 16)) & !(0xffff << 32);
+    let there = &page[at + ENTRY_BYTES..];
+    match key {
+        // Without a branch between sizes and bytes. One right at the end of the page is left to others.
+        Encoding::Short(key) => {
+            there.first_chunk().is_some_and(|there| differ(key.len()) | key.differs_from(*there) == 0)
+        }
+        Encoding::Long(key) => differ(key.len()) == 0 && &there[..key.len()] == key,
+    }
 }
 
 /// An entry on its way into a page, or as it lies there.

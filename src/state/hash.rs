@@ -99,7 +99,7 @@ impl Hasher {
     /// The hash of a short encoding.
     #[inline(always)]
     pub(super) fn hash_short(&self, short: Short) -> u64 {
-        self.grouped(self.hash_ends(short.ends(), short.len()), || first_number(&short.bytes()[..short.len()]))
+        self.grouped(self.hash_ends(short.ends(), short.len()), || first_number(short.padded().bytes()))
     }
 
     /// The function for keys of 4 to 16 bytes, but for its branches on the length.

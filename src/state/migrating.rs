@@ -139,7 +139,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
+        records: impl Ahead<Key = &'a [u8], Record = (T, A)>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
@@ -214,7 +214,7 @@ impl<K: Record, V: Record> Migrating<K, V> {
     #[inline]
     pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        records: impl Ahead<Item = (u64, &'a [u8], T)>,
+        records: impl Ahead<Key = &'a [u8], Record = T>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.outdated.is_empty() {

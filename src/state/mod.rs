@@ -23,7 +23,8 @@
 //! 8. What still has values of an older type stands beside the table, and comes over bucket by bucket (see `outdated`).
 //! 9. A table that lies in the cache fills its pages less, for the sake of look-ups, and those of a fixed layout take batches
 //!    straight in (see `table::straight`). Batches for larger ones go through a window, in which keys wait while their places
-//!    are fetched; those of variable length always, for they are found in stages (see `table::heap`).
+//!    are fetched; those of variable length always, for they are found in stages (see `table::heap`, and `table::near` for what
+//!    lies in the cache).
 //! 10. A page touched for the first time after a freeze is copied by [`crate::page`]; nothing here knows of it.
 
 mod absent;
@@ -67,4 +68,4 @@ pub use rows::{Row, Rows};
 pub use stale::Looked;
 pub use table::Table;
 pub use value::Value;
-pub use window::{Ahead, Drained, Window, mirror_of};
+pub use window::{Ahead, Drained, Encoding, Window, mirror_of};

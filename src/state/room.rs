@@ -86,6 +86,7 @@ impl Buckets {
     }
 
     fn make_room(&mut self, bucket: PageId, bytes: usize) -> Result<(), StateError> {
+        self.moves += 1;
         let head = Head::load(self.pages.read(bucket)?);
         let region = Region { prefix: head.prefix, depth: u32::from(head.depth) };
         let chain = chain(&self.pages, bucket)?;

@@ -5,6 +5,7 @@ mod fixed;
 mod heap;
 mod look;
 mod modify;
+mod near;
 mod straight;
 
 use super::buckets::Buckets;
@@ -254,7 +255,7 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn update_batch<'a, T, A, R, E: From<StateError>>(
         &mut self,
-        records: impl Ahead<Item = (u64, &'a [u8], (T, A))>,
+        records: impl Ahead<Key = &'a [u8], Record = (T, A)>,
         first: impl Fn(T) -> V,
         next: impl Fn(&mut V, T),
         seen: impl Fn(&V) -> R,
@@ -265,6 +266,9 @@ impl<K: Record, V: Record> Table<K, V> {
             return self.step_by_step(records, |table, (hash, key, (record, along))| {
                 each(along, table.upsert_fixed(hash, key, record, first, next)?)
             });
+        }
+        if self.is_near_heap() {
+            return self.update_near(records, first, next, each);
         }
         self.spot_by_spot(records, |table, spot, (hash, key, (record, along))| {
             each(along, table.upsert_heap(hash, key, spot, record, first, next)?)

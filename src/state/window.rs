@@ -3,9 +3,8 @@
 //! finds it by its bytes. It knows no table.
 
 use super::Hasher;
-use crate::record::Record;
+use crate::record::{Padded, Record};
 use std::iter::FusedIterator;
-use std::slice;
 use std::vec::Drain;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -19,8 +18,10 @@ pub struct Window<K: Record, T> {
     encoded: Vec<u8>,
     records: Vec<T>,
     hasher: Hasher,
-    /// Of the keys from this one on the hash may not be known yet, if they have no fixed layout and are not short.
-    hashed: usize,
+    /// The first such key whose hash is not known yet, if there is one.
+    unhashed: Option<usize>,
+    /// All that is encoded is of records that are out.
+    is_drained: bool,
 }
 
 /// The encoding of a key of a fixed layout.
@@ -39,48 +40,53 @@ struct Key<M> {
 }
 
 /// Where the encoding of a key without fixed layout is.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    /// A short one.
-    short: [u8; 16],
-    /// 0: it is not short.
-    short_len: usize,
-    /// Where those end that are not short, up to this one.
-    end: usize,
+#[derive(Clone, Copy)]
+enum Place {
+    /// Here.
+    Short(Padded),
+    /// With others, from here to there.
+    Long(usize, usize),
 }
 
 impl Place {
-    /// The encoding, if those in front of it end at `start`.
     #[inline(always)]
-    fn bytes<'a>(&'a self, encoded: &'a [u8], start: usize) -> &'a [u8] {
-        if self.short_len > 0 { &self.short[..self.short_len] } else { &encoded[start..self.end] }
+    fn bytes<'a>(&'a self, encoded: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Short(short) => short.bytes(),
+            Self::Long(start, end) => &encoded[*start..*end],
+        }
     }
+}
+
+/// The encoding of a key without fixed layout.
+#[derive(Clone, Copy)]
+pub enum Encoding<'a> {
+    /// In registers.
+    Short(Padded),
+    /// In memory.
+    Long(&'a [u8]),
 }
 
 impl<K: Record, T> Window<K, T> {
     /// An empty window, with memory for so many records.
     pub fn new(hasher: Hasher, records: usize) -> Self {
         let (keys, places, encoded) = (Vec::new(), Vec::new(), Vec::new());
-        Self { keys, places, encoded, records: Vec::with_capacity(records), hasher, hashed: 0 }
+        Self { keys, places, encoded, records: Vec::with_capacity(records), hasher, unhashed: None, is_drained: false }
     }
 
     /// Takes in the key of the record that [`Window::push`] adds next.
     #[inline]
     pub fn key(&mut self, key: &K) {
         let number = self.records.len();
-        let start = self.end_of(number);
         let Some(entered) = self.keys.get_mut(number) else { return self.key_in_more_room(key) };
         if K::WIDTH.is_some() {
             key.to_mirror(&mut entered.fixed);
             entered.hash = self.hasher.hash_bytes(entered.fixed.as_bytes());
         } else if let Some(short) = key.short() {
             entered.hash = self.hasher.hash_short(short);
-            self.places[number] = Place { short: short.bytes(), short_len: short.len(), end: start };
+            self.places[number] = Place::Short(short.padded());
         } else {
-            // What an earlier window has left, or a key whose record never came.
-            self.encoded.truncate(start);
-            key.encode(&mut self.encoded);
-            self.places[number] = Place { end: self.encoded.len(), ..Place::default() };
+            self.long_key(key);
         }
     }
 
@@ -90,34 +96,38 @@ impl<K: Record, T> Window<K, T> {
         let room = (self.records.len() + 1).next_power_of_two();
         self.keys.resize_with(room, || Key { hash: 0, fixed: K::Mirror::new_zeroed() });
         if K::WIDTH.is_none() {
-            self.places.resize(room, Place::default());
+            self.places.resize(room, Place::Long(0, 0));
         }
         self.key(key);
     }
 
-    /// Where the encodings of the first so many keys end, of those without a fixed layout that are not short.
-    #[inline]
-    fn end_of(&self, keys: usize) -> usize {
-        if K::WIDTH.is_some() || keys == 0 { 0 } else { self.places[keys - 1].end }
+    #[inline(never)]
+    fn long_key(&mut self, key: &K) {
+        let number = self.records.len();
+        self.unhashed.get_or_insert(number);
+        if std::mem::take(&mut self.is_drained) {
+            self.encoded.clear();
+        }
+        let start = self.encoded.len();
+        key.encode(&mut self.encoded);
+        self.places[number] = Place::Long(start, self.encoded.len());
     }
 
     /// Hashes the keys that have no fixed layout and are not short. Not as they come: what has been written byte by byte cannot
     /// be read by whole words at once, and the processor would wait.
     #[inline]
     fn hash(&mut self) {
-        if K::WIDTH.is_some() {
-            return;
+        if let Some(first) = self.unhashed.take() {
+            self.hash_from(first);
         }
-        let (mut start, from, to) = (self.end_of(self.hashed), self.hashed, self.records.len());
-        self.hashed = to;
-        if self.end_of(to) == start {
-            return;
-        }
-        for (key, place) in self.keys[from..to].iter_mut().zip(&self.places[from..to]) {
-            if place.short_len == 0 {
-                key.hash = self.hasher.hash_bytes(&self.encoded[start..place.end]);
+    }
+
+    #[inline(never)]
+    fn hash_from(&mut self, first: usize) {
+        for (key, place) in self.keys[first..self.records.len()].iter_mut().zip(&self.places[first..]) {
+            if let Place::Long(start, end) = *place {
+                key.hash = self.hasher.hash_bytes(&self.encoded[start..end]);
             }
-            start = place.end;
         }
     }
 
@@ -148,20 +158,40 @@ impl<K: Record, T> Window<K, T> {
     #[inline]
     pub fn drain(&mut self) -> Drained<'_, K, T> {
         self.hash();
-        self.hashed = 0;
-        let keys = self.keys[..self.records.len()].iter();
-        Drained { keys, places: self.places.iter(), encoded: &self.encoded, start: 0, records: self.records.drain(..) }
+        self.is_drained = true;
+        let keys = &self.keys[..self.records.len()];
+        Drained { keys, places: &self.places, encoded: &self.encoded, next: 0, records: self.records.drain(..) }
     }
 }
 
 /// Records that can be looked at before they come: so that their places in memory are fetched while others are worked on.
-pub trait Ahead: Iterator {
-    /// The hashes of the records that are to come, in order.
+pub trait Ahead: Iterator<Item = (u64, Self::Key, Self::Record)> {
+    /// The encoding of a key.
+    type Key;
+    /// What comes with it.
+    type Record;
+
+    /// The hashes of the records that are to come, in order, as far as they are known.
     fn hashes(&self) -> impl Iterator<Item = u64>;
+
+    /// The encoding of the next key, if it has no fixed layout and is known.
+    #[inline(always)]
+    fn encoding(&self) -> Option<Encoding<'_>> {
+        None
+    }
+
+    /// The next record alone.
+    #[inline(always)]
+    fn next_record(&mut self) -> Option<Self::Record> {
+        self.next().map(|(.., record)| record)
+    }
 }
 
 /// One alone has none behind it.
-impl<R> Ahead for std::iter::Once<R> {
+impl<A, R> Ahead for std::iter::Once<(u64, A, R)> {
+    type Key = A;
+    type Record = R;
+
     #[inline]
     fn hashes(&self) -> impl Iterator<Item = u64> {
         std::iter::empty()
@@ -170,11 +200,11 @@ impl<R> Ahead for std::iter::Once<R> {
 
 /// What [`Window::drain`] takes out.
 pub struct Drained<'a, K: Record, T> {
-    keys: slice::Iter<'a, Key<K::Mirror>>,
-    places: slice::Iter<'a, Place>,
+    keys: &'a [Key<K::Mirror>],
+    places: &'a [Place],
     encoded: &'a [u8],
-    /// Where the next key begins.
-    start: usize,
+    /// So many are out.
+    next: usize,
     records: Drain<'a, T>,
 }
 
@@ -183,15 +213,14 @@ impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let Key { hash, fixed } = self.keys.next()?;
+        let Key { hash, fixed } = self.keys.get(self.next)?;
         let record = self.records.next()?;
+        let number = self.next;
+        self.next += 1;
         if K::WIDTH.is_some() {
             return Some((*hash, fixed.as_bytes(), record));
         }
-        let place = self.places.next()?;
-        let key = place.bytes(self.encoded, self.start);
-        self.start = place.end;
-        Some((*hash, key, record))
+        Some((*hash, self.places[number].bytes(self.encoded), record))
     }
 
     #[inline]
@@ -200,10 +229,31 @@ impl<'a, K: Record, T> Iterator for Drained<'a, K, T> {
     }
 }
 
-impl<K: Record, T> Ahead for Drained<'_, K, T> {
+impl<'a, K: Record, T> Ahead for Drained<'a, K, T> {
+    type Key = &'a [u8];
+    type Record = T;
+
     #[inline]
     fn hashes(&self) -> impl Iterator<Item = u64> {
-        self.keys.as_slice().iter().map(|key| key.hash)
+        self.keys[self.next..].iter().map(|key| key.hash)
+    }
+
+    #[inline(always)]
+    fn encoding(&self) -> Option<Encoding<'_>> {
+        if K::WIDTH.is_some() {
+            return None;
+        }
+        Some(match self.places.get(self.next)? {
+            Place::Short(short) => Encoding::Short(*short),
+            Place::Long(start, end) => Encoding::Long(&self.encoded[*start..*end]),
+        })
+    }
+
+    #[inline(always)]
+    fn next_record(&mut self) -> Option<T> {
+        let record = self.records.next()?;
+        self.next += 1;
+        Some(record)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::state::{Ahead, StateError};
 /// Above this many pages their headers are not in the cache either.
 const HEADERS_ABOVE: u32 = 4096;
 /// Keys that are fetched in step.
-const STEP: usize = 64;
+pub(super) const STEP: usize = 64;
 
 /// The spots of keys that are looked up in step.
 pub(super) struct Spots([Option<Spot>; STEP]);

@@ -138,7 +138,7 @@ impl<K: Record, V: Record> Table<K, V> {
     #[inline]
     pub fn modify_batch<'a, T, E: From<StateError>>(
         &mut self,
-        records: impl Ahead<Item = (u64, &'a [u8], T)>,
+        records: impl Ahead<Key = &'a [u8], Record = T>,
         mut f: impl FnMut(&K, T, &mut Value<V>) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.is_fixed() {

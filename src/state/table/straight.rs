@@ -5,7 +5,6 @@ use super::fixed::change_mirror;
 use super::{Table, first_seen, next_seen};
 use crate::page::Near;
 use crate::record::Record;
-use crate::state::buckets::Buckets;
 use crate::state::head::HEAD_BYTES;
 use crate::state::{StateError, Value, mirror_of};
 use zerocopy::IntoBytes;
@@ -27,8 +26,13 @@ impl<K: Record, V: Record> Table<K, V> {
     /// does its directory.
     #[inline]
     pub fn takes_straight(&self) -> bool {
-        let Buckets { hasher, directory, .. } = &self.buckets;
-        self.is_fixed() && self.buckets.is_near() && !hasher.is_of_elements() && directory.list().len() <= LIST_MAX
+        self.is_fixed() && self.is_all_near() && !self.buckets.hasher.is_of_elements()
+    }
+
+    /// Whether the table lies in the cache, and so does its directory.
+    #[inline]
+    pub(super) fn is_all_near(&self) -> bool {
+        self.buckets.is_near() && self.buckets.directory.list().len() <= LIST_MAX
     }
 
     /// Takes in records with the encodings of their keys, otherwise as [`Table::update_batch`] does. Only where

@@ -4,7 +4,7 @@
 use super::model::{Bytes, Make, absent, part};
 use crate::page::{FrozenPages, Pool};
 use crate::record::to_bytes;
-use crate::state::{FrozenTable, HashRange, Hasher, StateError, Table, Value, mirror_of, range_of};
+use crate::state::{FrozenTable, HashRange, Hasher, StateError, Table, Value, Window, mirror_of, range_of};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -206,30 +206,26 @@ impl<K: Make, V: Make> World<K, V> {
     fn batch(&mut self, first: u32, count: u32, step: u32, how: u8, at: u32) -> Result<(), TestCaseError> {
         let numbers = self.ours(first, count, step);
         let at = at as usize % numbers.len().max(1);
-        if !self.table.takes_straight() {
-            for number in numbers {
-                let hash = self.hash(number);
-                let first = || V::make(1);
-                match self.table.update(hash, &K::make(number), first, |value| value.change(number)) {
-                    Ok(()) => self.model.entry(number).or_insert_with(|| V::make(1)).change(number),
-                    Err(StateError::Exhausted(_)) => {}
-                    Err(error) => panic!("{error}"),
-                }
+        let mut window = Window::new(self.hasher, 0);
+        let is_straight = self.table.takes_straight();
+        if is_straight {
+            self.straight += 1;
+        } else {
+            for &number in &numbers {
+                window.key(&K::make(number));
+                window.push((number, number));
             }
-            return Ok(());
         }
-        self.straight += 1;
-        let (taken, calls, seen) = (RefCell::new(Vec::new()), Cell::new(0), RefCell::new(Vec::new()));
+        let (calls, seen) = (Cell::new(0), RefCell::new(Vec::new()));
         let records = numbers.iter().enumerate().map(|(index, &number)| {
             assert!(how != 1 || index != at, "the key's");
-            taken.borrow_mut().push(number);
             (mirror_of(&K::make(number)), (number, number))
         });
         let change = |value: &mut V, number: u32| {
             value.change(number);
             assert!(how != 2 || calls.replace(calls.get() + 1) != at, "the user's");
         };
-        let each = |number: u32, value: V| {
+        let mut each = |number: u32, value: V| {
             seen.borrow_mut().push((number, value));
             if how == 3 && seen.borrow().len() == at + 1 { Err(Stop::Each) } else { Ok(()) }
         };
@@ -239,22 +235,28 @@ impl<K: Make, V: Make> World<K, V> {
             value
         };
         let table = &mut self.table;
-        let result = catch_unwind(AssertUnwindSafe(|| table.update_straight(records, first, change, V::clone, each)));
-        let mut taken = taken.into_inner();
-        match result {
-            Ok(Ok(())) => prop_assert_eq!(&taken, &numbers),
-            Ok(Err(Stop::Each)) => prop_assert_eq!(how, 3),
-            Ok(Err(Stop::State(StateError::Exhausted(_)))) => drop(taken.pop()),
-            Ok(Err(Stop::State(error))) => panic!("{error}"),
-            Err(_) if how == 1 => {}
-            Err(_) => {
-                prop_assert_eq!(how, 2);
-                taken.pop();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            if is_straight {
+                table.update_straight(records, first, change, V::clone, each)
+            } else if how == 4 {
+                // One by one: none has another behind it.
+                window.drain().try_for_each(|record| {
+                    table.update_batch(std::iter::once(record), first, change, V::clone, &mut each)
+                })
+            } else {
+                table.update_batch(window.drain(), first, change, V::clone, each)
             }
-        }
+        }));
+        // Whatever happened, what is seen is done, and nothing else.
         let seen = seen.into_inner();
-        prop_assert_eq!(seen.len(), taken.len());
-        for (number, (of, value)) in taken.into_iter().zip(seen) {
+        match result {
+            Ok(Ok(())) => prop_assert_eq!(seen.len(), numbers.len()),
+            Ok(Err(Stop::Each)) => prop_assert!(how == 3 && seen.len() == at + 1),
+            Ok(Err(Stop::State(StateError::Exhausted(_)))) => prop_assert!(seen.len() < numbers.len()),
+            Ok(Err(Stop::State(error))) => panic!("{error}"),
+            Err(_) => prop_assert!((how == 1 && is_straight || how == 2) && seen.len() == at),
+        }
+        for (number, (of, value)) in numbers.into_iter().zip(seen) {
             let expected = self.model.entry(number).or_insert_with(|| V::make(1));
             expected.change(number);
             prop_assert_eq!((of, &value), (number, &*expected));
@@ -399,6 +401,25 @@ proptest! {
     #[test]
     fn slots_as_large_as_pages(size in sizes(), room in 8..2000usize, task in 0..6u32, ops in prop::collection::vec(op(900), 1..80)) {
         run::<u64, [u8; 54]>(size, room * size, u64::MAX, task, 900, ops)?;
+    }
+
+    #[test]
+    fn words_of_all_lengths(size in sizes(), mask in masks(), task in 0..6u32, ops in prop::collection::vec(op(600), 1..100)) {
+        run::<String, u64>(size, ROOM, mask, task, 600, ops.clone())?;
+        run::<String, ()>(size, ROOM, mask, task, 600, ops.clone())?;
+        run::<String, String>(size, ROOM, mask, task, 600, ops)?;
+    }
+
+    #[test]
+    fn words_in_a_pool_that_is_exhausted(
+        size in sizes(), room in 3..60usize, mask in masks(), ops in prop::collection::vec(op(600), 1..100)
+    ) {
+        run::<String, u8>(size, room * size, mask, 0, 600, ops)?;
+    }
+
+    #[test]
+    fn a_mebibyte_of_words(size in sizes(), task in 0..6u32, ops in prop::collection::vec(op(20_000), 1..30)) {
+        run::<String, [u8; 54]>(size, ROOM, u64::MAX, task, 20_000, ops)?;
     }
 
     #[test]
