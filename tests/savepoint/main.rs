@@ -65,7 +65,10 @@ fn names(dir: &Path) -> Vec<String> {
 fn a_job_goes_on_while_its_savepoint_is_made_and_others_begin_with_it() {
     let (dir, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let out = Collect::new();
-    let job = start(draw(EVENTS, &out), 2, Checkpoints::every(ms(5)).to(dir.path().join("S")));
+    // It takes a second, so that it is not over before anybody asks.
+    let checkpoints = Checkpoints::every(ms(5)).to(dir.path().join("S")).durability(Durability::ProcessCrash);
+    let config = Config::new().unpinned_workers(2).rate_per_s(EVENTS).checkpoints(checkpoints);
+    let job = draw(EVENTS, &out).start(config.parallelism(2)).unwrap();
     until("some records", || job.progress().records > 1000);
     let file = place.path().join("saved");
     let report = job.savepoint(&file).unwrap().wait().unwrap();
@@ -93,16 +96,16 @@ fn a_job_goes_on_while_its_savepoint_is_made_and_others_begin_with_it() {
 fn a_start_with_a_savepoint_can_be_tried_again_until_its_first_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let (out, file) = (Collect::new(), dir.path().join("saved"));
-    let job = start(draw(EVENTS, &out), 2, Checkpoints::on_demand().to(dir.path().join("S")));
+    let job = start(draw(u64::MAX, &out), 2, Checkpoints::on_demand().to(dir.path().join("S")));
     drop(job.savepoint(&file).unwrap().wait().unwrap());
     drop(job);
     let again = || Checkpoints::on_demand().to(dir.path().join("T")).from_savepoint(&file);
     // As long as nothing has come of it, it is the same start once more.
-    drop(start(draw(EVENTS, &out), 2, again()));
-    start(draw(EVENTS, &out), 2, again()).checkpoint().unwrap().wait().unwrap();
-    let refused = draw(EVENTS, &out).start(Config::new().unpinned_workers(1).checkpoints(again())).unwrap_err();
+    drop(start(draw(u64::MAX, &out), 2, again()));
+    start(draw(u64::MAX, &out), 2, again()).checkpoint().unwrap().wait().unwrap();
+    let refused = draw(u64::MAX, &out).start(Config::new().unpinned_workers(1).checkpoints(again())).unwrap_err();
     assert!(refused.to_string().contains("leave out the savepoint"), "{refused}");
-    drop(start(draw(EVENTS, &out), 2, Checkpoints::on_demand().to(dir.path().join("T"))));
+    drop(start(draw(u64::MAX, &out), 2, Checkpoints::on_demand().to(dir.path().join("T"))));
 }
 
 /// Whatever the interval: what is committed after the checkpoint that a savepoint holds would come twice.

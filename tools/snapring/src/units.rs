@@ -44,6 +44,12 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     if bytes == 0 { Err(format!("`{text}` is nothing at all: it must be above zero")) } else { Ok(bytes) }
 }
 
+/// A rate of writing: a slower one would look like a job that hangs, since its end waits for the last checkpoint.
+pub fn rate(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes < 64 << 10 { Err(format!("`{text}` a second is too slow: at least 64KiB are needed")) } else { Ok(bytes) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +71,14 @@ mod tests {
         assert_eq!(bytes("512B"), Ok(512));
         for wrong in ["", "10", "MiB", "1.2.3kB", "10 MB", "-1kB", "0GiB", "0.1B", "5mb"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_byte_by_byte() {
+        assert_eq!((rate("64KiB"), rate("500kB")), (Ok(64 << 10), Ok(500_000)));
+        for wrong in ["1B", "65535B", "63KiB", "5mb"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -62,5 +62,6 @@ fn pruning_and_compacting_need_a_store() {
     run(["inspect", "prune", &nothing, "--keep", "0"]).exits(2, &["--keep"]);
     run(["inspect", "prune", &nothing, "--keep", "2", "--epoch", "3"]).exits(2, &["--epoch"]);
     run(["run", "keyed-count", "--state", &nothing, "--writer-bandwidth", "5mb"]).exits(2, &["is no size"]);
+    run(["run", "keyed-count", "--state", &nothing, "--writer-bandwidth", "1B"]).exits(2, &["at least 64KiB"]);
     run(["run", "keyed-count", "--writer-threads", "2"]).exits(2, &["--state"]);
 }
