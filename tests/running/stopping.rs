@@ -125,11 +125,14 @@ fn end_stuck(end: impl FnOnce(Job, Duration) -> Stopped, checkpoints: bool) -> S
     assert_eq!(stopped.batches_left, 2, "{stopped:?}");
     let [late] = &stopped.late[..] else { panic!("{stopped:?}") };
     assert!(late.starts_with("worker 1: in task 0 of `gated`") && late.contains("inspect@"), "{late}");
-    // The state folder is free, though the worker is still there.
-    let again = gated(10, &Gate::closed()).start(config(1).checkpoints(on_demand(&folder)));
-    let again = again.unwrap();
+    // The state folder comes free, though the worker is still there.
+    let mut again = None;
+    until("a free folder", || {
+        again = gated(10, &Gate::closed()).start(config(1).checkpoints(on_demand(&folder))).ok();
+        again.is_some()
+    });
     gate.open();
-    drop(again.abort(ms(1)));
+    drop(again.map(|job| job.abort(ms(1))));
     stopped
 }
 
