@@ -15,8 +15,8 @@
 //!    the branch that is cold anyway. An absent page is never dirty, so a freeze, which hands over what is dirty, needs
 //!    none; what builds on the freeze must leave the source as it is for as long as pages are absent.
 //! 8. A *view* is a cut of all pages, dirty or not. It begins in constant time, as a freeze does; a pass over the pages hands
-//!    them over a few at a time, and whoever changes one that the pass has not come to hands over the old one first. A view that is not complete is let go of rather than that
-//!    anybody fails for want of pages.
+//!    them over a few at a time, and whoever changes one that the pass has not come to hands over the old one first. A view
+//!    that is not complete is let go of rather than that anybody fails for want of pages.
 
 mod buffer;
 mod bytes;

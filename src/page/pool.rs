@@ -6,7 +6,7 @@
 //!    are handed out again first, the warmest first. Chunks that are not open may have been touched ahead.
 //! 3. Who finds no buffer left fails; or, where the pool was told so, waits as long as it is worth it: some freeze is in
 //!    somebody's hands, nobody has abandoned the waits, and the buffer is still needed.
-//! 4. Before anybody fails, what is lent out is called back.
+//! 4. Before anybody fails, and where he has waited for long, what is lent out is called back.
 
 #![allow(unsafe_code)]
 
@@ -191,6 +191,7 @@ impl Shared {
         is_needed: impl Fn() -> bool,
     ) -> Result<Option<MutexGuard<'a, Shelf>>, PoolExhausted> {
         let mut stall: Option<shortage::Stall<'_>> = None;
+        let mut is_nothing_lent = false;
         loop {
             // Asked first: a freeze that goes after that is seen the next time, whatever it gives back.
             let waited = stall.as_ref().map_or(Duration::ZERO, shortage::Stall::waited);
@@ -201,14 +202,17 @@ impl Shared {
             if !is_needed() {
                 return Ok(None);
             }
-            if !is_worth_waiting {
+            if !is_nothing_lent && (!is_worth_waiting || self.stalls.are_loans_due(waited)) {
                 drop(shelf);
-                if !self.loans.recall() {
-                    return Err(PoolExhausted { limit_bytes: self.limit_bytes });
-                }
+                // Then all is asked once more: somebody else may have called back what there was.
+                is_nothing_lent = !self.loans.recall();
                 shelf = self.shelf();
                 continue;
             }
+            if !is_worth_waiting {
+                return Err(PoolExhausted { limit_bytes: self.limit_bytes });
+            }
+            is_nothing_lent = false;
             stall.get_or_insert_with(|| self.stalls.begin());
             shelf = self.came_back.wait_timeout(shelf, LOOK_AGAIN).unwrap_or_else(PoisonError::into_inner).0;
         }

@@ -282,7 +282,9 @@ impl Coordination {
         }
         self.ledger.note(|checkpoint| checkpoint.outcome = CheckpointOutcome::GivenUp(reason.to_owned()));
         self.ledger.update(|status| status.given_up += u64::from(is_checkpoint));
+        self.begun_ns = None;
         self.shared.abort(epoch);
+        self.demand_view();
     }
 
     /// Makes an epoch durable and publishes its parts.

@@ -51,8 +51,8 @@ impl Views {
     /// Of a job with so much memory for its state.
     pub fn new(limit_bytes: usize) -> Self {
         let short = format!(
-            "a task waited for memory for its state, as long as the view was taken: all {limit_bytes} bytes are in use; raise \
-             `state_bytes_max`, or drop other views sooner"
+            "there was no memory for the view beside the state: all {limit_bytes} bytes are in use; raise `state_bytes_max`, or \
+             drop other views sooner"
         );
         Self { wanted: Vec::new(), taking: None, short: Unmade::GivenUp(short) }
     }

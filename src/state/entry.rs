@@ -148,12 +148,13 @@ fn are_equal(a: &[u8], b: &[u8]) -> bool {
 pub(super) fn is_of_key(page: &[u8], at: usize, key: Encoding<'_>, value_bytes: usize) -> bool {
     let differ = |len| (word_at(page, at) ^ (len as u64 | (value_bytes as u64) << 16)) & !(0xffff << 32);
     let there = &page[at + ENTRY_BYTES..];
-    match key {
-        // Without a branch between sizes and bytes. One right at the end of the page is left to others.
-        Encoding::Short(key) => {
-            there.first_chunk().is_some_and(|there| differ(key.len()) | key.differs_from(*there) == 0)
-        }
-        Encoding::Long(key) => differ(key.len()) == 0 && &there[..key.len()] == key,
+    match (key, there.first_chunk()) {
+        // Without a branch between sizes and bytes.
+        (Encoding::Short(key), Some(there)) => differ(key.len()) | key.differs_from(*there) == 0,
+        // Right at the end of the page.
+        (Encoding::Short(key), None) => differ(key.len()) == 0 && there.starts_with(key.bytes()),
+        // One that is longer than a length can say is none that lies in its page.
+        (Encoding::Long(key), _) => key.len() < 1 << 16 && differ(key.len()) == 0 && there.starts_with(key),
     }
 }
 

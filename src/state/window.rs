@@ -124,9 +124,11 @@ impl<K: Record, T> Window<K, T> {
 
     #[inline(never)]
     fn hash_from(&mut self, first: usize) {
-        for (key, place) in self.keys[first..self.records.len()].iter_mut().zip(&self.places[first..]) {
+        // With the one that may have been entered and has no record yet. If it has not, there is what an earlier window has left.
+        let all = self.records.len() - first + 1;
+        for (key, place) in self.keys[first..].iter_mut().zip(&self.places[first..]).take(all) {
             if let Place::Long(start, end) = *place {
-                key.hash = self.hasher.hash_bytes(&self.encoded[start..end]);
+                key.hash = self.encoded.get(start..end).map_or(0, |key| self.hasher.hash_bytes(key));
             }
         }
     }

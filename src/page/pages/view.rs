@@ -31,9 +31,7 @@ pub struct CutPages(Loan<WholePages>);
 impl CutPages {
     /// Whoever has them now can let go of them at any time: they are worth waiting for without end. None: they are gone.
     pub fn hand_over(self) -> Option<WholePages> {
-        let mut whole = self.0.keep()?;
-        whole.outstanding.complete();
-        Some(whole)
+        self.0.keep(|whole| whole.outstanding.complete())
     }
 }
 
@@ -69,9 +67,6 @@ impl Pages {
         if let Some(error) = cut.failed.take() {
             return Err(error);
         }
-        if cut.whole.get().is_none() {
-            return Err(PoolExhausted { limit_bytes: self.pool.limit_bytes() }.into());
-        }
         let stop = cut.end.min(cut.next.saturating_add(ids));
         for id in cut.next..stop {
             if self.is_live(id) && cut.has(self.entries[id as usize].epoch) {
@@ -80,6 +75,10 @@ impl Pages {
             }
         }
         cut.next = stop;
+        // Meanwhile, or just now for one of these pages.
+        if cut.whole.get().is_none() {
+            return Err(PoolExhausted { limit_bytes: self.pool.limit_bytes() }.into());
+        }
         if stop == cut.end {
             return Ok(Some(CutPages(cut.whole)));
         }

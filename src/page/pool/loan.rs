@@ -47,17 +47,21 @@ impl<T> Loan<T> {
         whole(&self.0)
     }
 
-    /// It is complete, and is not called back any more; none: it was.
-    pub fn keep(self) -> Option<T> {
-        self.get().take()
+    /// It is complete, and is not called back any more; none: it was. `complete` says so to the pool, before anybody could find
+    /// it in neither place.
+    pub fn keep(self, complete: impl FnOnce(&mut T)) -> Option<T> {
+        let mut lent = self.get();
+        lent.as_mut().map(complete);
+        lent.take()
     }
 }
 
 impl Loans {
-    /// Calls everything back. Whether there was anything. Not with the shelf in hand: pages come back to it here.
+    /// Calls everything back. Whether there was anything. Not with the shelf in hand: pages come back to it here. Whoever comes
+    /// second waits until they have.
     pub fn recall(&self) -> bool {
-        let loans = std::mem::take(&mut *whole(&self.0));
-        loans.iter().filter_map(Weak::upgrade).filter(|loan| loan.recall()).count() > 0
+        let mut loans = whole(&self.0);
+        loans.drain(..).filter_map(|loan| loan.upgrade()).filter(|loan| loan.recall()).count() > 0
     }
 }
 

@@ -52,6 +52,11 @@ impl Stalls {
         may_come_back && self.is_allowed.load(Relaxed) && !self.is_abandoned.load(Relaxed)
     }
 
+    /// Whether somebody has waited for so long that what is under way is called back, whatever else he waits for.
+    pub fn are_loans_due(&self, waited: Duration) -> bool {
+        waited >= UNDER_WAY_MAX && self.under_way.load(Relaxed) > 0
+    }
+
     /// Somebody waits, until what this returns is dropped.
     pub fn begin(&self) -> Stall<'_> {
         self.waiting.fetch_add(1, Relaxed);

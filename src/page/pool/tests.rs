@@ -1,9 +1,9 @@
 //! The pool at its limit: who waits, for how long, and what comes of it; and memory that is touched ahead.
 
-use super::{CHUNK_BYTES, HEADER_BYTES, Pool, Shortage};
+use super::{Buffer, CHUNK_BYTES, HEADER_BYTES, Pool, Shortage};
 use crate::page::{FrozenPages, PageId, Pages};
 use std::collections::BTreeSet;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -184,4 +184,51 @@ fn as_much_is_touched_ahead_as_is_in_use_within_window_and_limit() {
     take(1);
     assert!(pool.take().is_err());
     assert_eq!(pool.shared.shelf().chunks.len(), 6);
+}
+
+/// Lent pages that take their time to come back.
+struct Slow(Vec<Buffer>, Sender<()>);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.1.send(()).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        self.0.clear();
+    }
+}
+
+#[test]
+fn who_comes_second_waits_for_what_somebody_else_calls_back() {
+    let pool = Pool::new(PAGE_BYTES, 8 * PAGE_BYTES);
+    let buffers: Vec<_> = (0..8).map(|_| pool.take().unwrap()).collect();
+    let (sender, begins) = channel();
+    let lent = pool.lend(Slow(buffers, sender));
+    let first = thread::spawn({
+        let pool = pool.clone();
+        move || pool.take().is_ok()
+    });
+    begins.recv().unwrap();
+    assert!(pool.take().is_ok(), "eight pages come back, of which one is taken");
+    assert!(first.join().unwrap() && lent.get().is_none());
+    let _all = (0..8).map(|_| pool.take().unwrap()).collect::<Vec<_>>();
+    assert!(pool.take().is_err(), "nothing is lent any more");
+}
+
+#[test]
+fn what_is_lent_is_called_back_though_something_else_may_come_back_too() {
+    let pool = Pool::new(PAGE_BYTES, 2 * PAGE_BYTES);
+    pool.wait_when_exhausted(true);
+    let buffers: Vec<_> = (0..2).map(|_| pool.take().unwrap()).collect();
+    let held = pool.outstanding();
+    let lent = pool.lend((buffers, pool.outstanding().under_way()));
+    let (done, is_done) = channel();
+    let taker = thread::spawn({
+        let pool = pool.clone();
+        move || done.send(pool.take().is_ok()).unwrap()
+    });
+    until_waiting(&pool, 1);
+    assert!(lent.get().is_some(), "not at once");
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok(true));
+    drop((held, lent));
+    taker.join().unwrap();
 }

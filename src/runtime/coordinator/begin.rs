@@ -13,6 +13,7 @@ impl Coordination {
         let is_due = self.machine.interval_ns().is_some_and(|interval_ns| since_last_ns >= interval_ns);
         let only = self.demands.is_empty() && !is_due;
         self.shared.take_pause_ns();
+        self.patience.begin();
         if self.views.begin(epoch, only) {
             self.shared.view(epoch, only);
         }

@@ -30,8 +30,13 @@ impl Patience {
         since_ns.is_some() && self.since_ns.is_none()
     }
 
+    /// Another epoch begins.
+    pub(super) fn begin(&mut self) {
+        self.since_ns = None;
+    }
+
     /// An epoch was given up. Whether the next one is given more time.
-    fn grow(&mut self) -> bool {
+    pub(super) fn grow(&mut self) -> bool {
         let can_grow = self.ns < PATIENCE_NS_MAX;
         self.ns = (2 * self.ns).min(PATIENCE_NS_MAX);
         can_grow
@@ -71,6 +76,5 @@ impl Coordination {
                 self.machine.demand();
             }
         }
-        self.demand_view();
     }
 }

@@ -5,12 +5,13 @@ use super::*;
 use crate::checkpoint::{Protocol, Timing};
 use crate::clock::Clock;
 use crate::error::ConnectorError;
-use crate::page::Pool;
+use crate::page::{FrozenPages, Pages, Pool};
 use crate::snapshot::StoreOptions;
 use crate::snapshot::sim::SimDisk;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -46,11 +47,15 @@ impl Committer for Logging {
 
 /// A coordinator of two tasks, whose epochs are given up after 10 ns.
 fn coordination() -> (Coordination, Sender<Event>, SimDisk, Log) {
+    timed(Some(10))
+}
+
+fn timed(timeout_ns: Option<u64>) -> (Coordination, Sender<Event>, SimDisk, Log) {
     let (disk, log) = (SimDisk::new(), Log::default());
     let store = Store::open_on(Box::new(disk.clone()), StoreOptions::default()).unwrap();
     let clock = Clock::Manual(Arc::new(AtomicU64::new(0)));
     let shared = Arc::new(Shared::new(0, true, clock, None, Arc::default(), Pool::new(4096, 1 << 20)));
-    let timing = Timing { interval_ns: None, timeout_ns: Some(10), unaligned_after_ns: None };
+    let timing = Timing { interval_ns: None, timeout_ns, unaligned_after_ns: None };
     let machine = Coordinator::new(Protocol::Aligned, 2, 0, timing, 0);
     let committer = Logging { shared: shared.clone(), disk: disk.clone(), log: log.clone() };
     let sink =
@@ -167,6 +172,88 @@ fn a_view_that_was_let_go_of_is_taken_again_and_what_was_for_it_alone_is_never_w
     (0..2).for_each(|_| events.send(Event::Viewed { epoch: 7, tables: Vec::new() }).unwrap());
     coordination.poll(0).unwrap();
     assert_eq!(answered.try_recv().unwrap().unwrap().epoch(), 7);
+}
+
+#[test]
+fn a_view_that_was_let_go_of_is_taken_again_though_its_epoch_times_out() {
+    let (mut coordination, events, _, _) = coordination();
+    let (answer, answered) = channel();
+    events.send(Event::View(answer)).unwrap();
+    coordination.poll(0).unwrap();
+    events.send(Event::Snapshot { task: 0, epoch: 1, snapshot: TaskSnapshot::default() }).unwrap();
+    events.send(Event::Unviewed { epoch: 1 }).unwrap();
+    coordination.poll(1).unwrap();
+    assert_eq!(coordination.shared.viewed(), 0, "all let go of it");
+    coordination.poll(10).unwrap();
+    assert_eq!((coordination.shared.viewed(), answered.try_recv().unwrap_err()), (2, TryRecvError::Empty));
+}
+
+/// Something waits for memory until what this returns is dropped.
+fn waiting(memory: &Pool) -> (FrozenPages, JoinHandle<()>) {
+    let mut pages = Pages::new(memory);
+    while pages.allocate().is_ok() {}
+    memory.wait_when_exhausted(true);
+    let frozen = pages.freeze();
+    let waiter = std::thread::spawn(move || assert!(pages.allocate().is_err()));
+    while memory.shortage().waiting == 0 {
+        std::thread::yield_now();
+    }
+    (frozen, waiter)
+}
+
+#[test]
+fn an_epoch_that_is_short_of_memory_is_begun_again_with_more_time() {
+    const MS: u64 = 1_000_000;
+    let (mut coordination, events, _, _) = timed(None);
+    let mut now_ns = 0;
+    for is_cut_in_between in [false, true] {
+        let (answer, answered) = channel();
+        events.send(Event::Demand(Answer::Durable(answer))).unwrap();
+        coordination.poll(now_ns).unwrap();
+        let (frozen, waiter) = waiting(&coordination.shared.memory.clone());
+        for patience in if is_cut_in_between { vec![320] } else { vec![20, 40, 80, 160, 320] } {
+            let epoch = coordination.shared.closed_to() + 1;
+            coordination.poll(now_ns + 1).unwrap();
+            coordination.poll(now_ns + patience * MS).unwrap();
+            let still = (coordination.shared.closed_to(), answered.try_recv().err());
+            assert_eq!(still, (epoch - 1, Some(TryRecvError::Empty)), "epoch {epoch} before {patience} ms");
+            now_ns += patience * MS + 1;
+            coordination.poll(now_ns).unwrap();
+            assert_eq!(coordination.shared.closed_to(), epoch, "epoch {epoch} after {patience} ms");
+        }
+        let Unmade::GivenUp(why) = answered.try_recv().unwrap().unwrap_err() else { panic!("it was given up") };
+        assert!(why.contains("all 1048576 bytes are in use"), "{why}");
+        drop(frozen);
+        waiter.join().unwrap();
+    }
+
+    // One that is made puts an end to that.
+    let (answer, answered) = channel();
+    events.send(Event::Demand(Answer::Durable(answer))).unwrap();
+    coordination.poll(now_ns).unwrap();
+    cut(&mut coordination, &events, 7, None);
+    assert!(answered.try_recv().unwrap().is_ok());
+    let history = coordination.ledger.history();
+    let epochs: Vec<u64> = history.iter().map(|checkpoint| checkpoint.epoch).collect();
+    assert_eq!(epochs, [1, 2, 3, 4, 5, 6, 7]);
+    assert!(coordination.patience.grow(), "from the beginning");
+}
+
+#[test]
+fn the_last_epoch_is_in_the_history_after_one_that_was_given_up() {
+    let (mut coordination, events, _, _) = coordination();
+    events.send(Event::Demand(Answer::Durable(channel().0))).unwrap();
+    coordination.poll(0).unwrap();
+    coordination.poll(10).unwrap();
+    for (task, name) in [(0, "last"), (1, "final")] {
+        events.send(Event::Finished { task, snapshot: snapshot(name) }).unwrap();
+    }
+    assert!(coordination.poll(1000).unwrap());
+    let history = coordination.ledger.history();
+    assert_eq!(
+        history.iter().map(|checkpoint| (checkpoint.epoch, checkpoint.begun_ns)).collect::<Vec<_>>(),
+        [(1, 0), (2, 1000)]
+    );
 }
 
 #[test]

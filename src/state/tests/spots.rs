@@ -4,7 +4,8 @@
 use super::modify::mix;
 use crate::page::Pool;
 use crate::record::Record;
-use crate::state::{Hasher, StateError, Table, Window, range_of};
+use crate::state::entry::{Entry, is_of_key};
+use crate::state::{Encoding, Hasher, StateError, Table, Window, range_of};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -123,4 +124,83 @@ fn many_words_agree_with_a_map() {
     }
     assert!(both.table.bytes() > 1 << 20, "{}", both.table.bytes());
     both.agree();
+}
+
+/// So long that its length does not fit where lengths are.
+#[test]
+fn a_key_of_more_than_64_kib_is_no_other_key() {
+    let mut both = Both::<u8>::new(4096, u64::MAX);
+    both.update((0..60).map(|number| (format!("{number:012}"), number)), 1, |value| *value = value.wrapping_add(1));
+    for letter in b'a'..=b'z' {
+        let long = String::from_utf8(vec![letter; 65536 + 12]).unwrap();
+        both.update(std::iter::once((long, 1)), 1, |value| *value = value.wrapping_add(1));
+    }
+    both.agree();
+}
+
+#[test]
+fn a_window_tells_the_hash_whenever_it_is_asked() {
+    let hasher = Hasher::new(7);
+    let mut window = Window::<String, u64>::new(hasher, 8);
+    let keys = ["longer than twelve bytes", "short", "", "twelve bytes", "as long as others are", "abc"];
+    for round in 0..3 {
+        for (number, key) in (0..).zip(keys) {
+            // One whose record never comes, perhaps.
+            if number % 3 == round {
+                window.key(&"a key that is replaced by another one".to_owned());
+            }
+            window.key(&key.to_owned());
+            assert_eq!(window.hashes().len(), number as usize);
+            window.push(number);
+        }
+        for (number, (hash, encoded, record)) in (0..).zip(window.drain()) {
+            let key = keys[number as usize].to_owned();
+            assert_eq!((hash, record), (hasher.hash(&key, &mut Vec::new()), number));
+            assert_eq!(encoded, crate::record::to_bytes(&key));
+        }
+    }
+}
+
+#[test]
+fn an_entry_is_known_by_its_sizes_its_flags_and_its_bytes() {
+    let text = "twelve bytes".to_owned();
+    let key = crate::record::to_bytes(&text);
+    let short = Encoding::Short(text.short().unwrap().padded());
+    for flags in 0..4 {
+        // With much behind it, and right at the end of the page.
+        for at in [100, 512 - 8 - 16 - 1] {
+            let mut page = [0; 512];
+            Entry { key: &key, value: &[7], value_room: 1, flags }.store(&mut page, at);
+            for encoding in [short, Encoding::Long(&key)] {
+                assert_eq!(is_of_key(&page, at, encoding, 1), flags == 0, "flags {flags} at {at}");
+                assert!(!is_of_key(&page, at, encoding, 2));
+                page[at + 8 + 15] ^= 1;
+                assert!(!is_of_key(&page, at, encoding, 1));
+                page[at + 8 + 15] ^= 1;
+            }
+        }
+    }
+    // So short that key and value end where the page does.
+    let (text, mut page) = ("abc".to_owned(), [0; 512]);
+    let key = crate::record::to_bytes(&text);
+    Entry { key: &key, value: &[7], value_room: 1, flags: 0 }.store(&mut page, 512 - 16);
+    let short = |text: &str| Encoding::Short(text.to_owned().short().unwrap().padded());
+    assert!(is_of_key(&page, 512 - 16, short("abc"), 1) && !is_of_key(&page, 512 - 16, short("abd"), 1));
+}
+
+/// Such as come again and again within one batch.
+#[test]
+fn words_of_few_letters_and_of_many() {
+    let word = |number: u64| -> String {
+        let (len, letter) = (number % 18, char::from(b'a' + (number / 18 % 3) as u8));
+        std::iter::repeat_n(letter, len as usize).collect()
+    };
+    for mask in [u64::MAX, 0xFFFF_0000_0000_000F, 0] {
+        let mut both = Both::<u64>::new(512, mask);
+        for round in 0..40 {
+            let numbers = (0..200).map(|at| mix(round << 32 | at));
+            both.update(numbers.map(|number| (word(number), number)), 5, |value| *value += 1);
+            both.agree();
+        }
+    }
 }
