@@ -123,8 +123,10 @@ fn end_stuck(end: impl FnOnce(Job, Duration) -> Stopped, checkpoints: bool) -> S
     let took = begin.elapsed();
     assert!(took >= ms(300) && took < Duration::from_secs(5), "{took:?}");
     assert_eq!(stopped.batches_left, 2, "{stopped:?}");
-    let [late] = &stopped.late[..] else { panic!("{stopped:?}") };
-    assert!(late.starts_with("worker 1: in task 0 of `gated`") && late.contains("inspect@"), "{late}");
+    // On a busy machine the other worker may be late as well, but not in any task.
+    let is_stuck = |late: &&String| late.starts_with("worker 1: in task 0 of `gated`") && late.contains("inspect@");
+    assert_eq!(stopped.late.iter().filter(is_stuck).count(), 1, "{stopped:?}");
+    assert!(stopped.late.iter().all(|late| is_stuck(&late) || late == "worker 0"), "{stopped:?}");
     // The state folder comes free, though the worker is still there.
     let mut again = None;
     until("a free folder", || {
