@@ -11,7 +11,7 @@ use snapring::runtime::StageConfig;
 use snapring::testing::{Fault, Seen, World, simulate};
 use std::sync::Arc;
 
-const SEEDS: u64 = 2500;
+const SEEDS: u64 = 2000;
 
 impl Ground for World {
     fn pass(&self) -> Pass {
