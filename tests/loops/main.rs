@@ -38,8 +38,7 @@ fn tight(protocol: Protocol, state: &std::path::Path) -> Config {
         .checkpoints(checkpoints.protocol(protocol).to(state))
 }
 
-/// Runs a job to its end, which must come soon: after a second, but on a machine with other work stop-the-world with a checkpoint
-/// every 3 ms has been seen to take 73.
+/// Runs a job to its end, which must come soon: after seconds, on a machine with much other work after some more.
 fn run(flow: Dataflow, config: Config) -> Result<Summary, Error> {
     let job = flow.start(config)?;
     let start = Instant::now();

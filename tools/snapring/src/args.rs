@@ -153,8 +153,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", requires = "state", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub writer_threads: Option<u16>,
 
-    /// Write checkpoints no faster than so much a second, at least 64KiB: 200MiB, 1.5GiB, 500kB. The job keeps the memory bus and the disk, and
-    /// checkpoints take longer [default: as fast as it goes]
+    /// Write checkpoints no faster than so much a second, at least 64KiB: 200MiB, 1.5GiB, 500kB. The job keeps the memory bus
+    /// and the disk, and checkpoints take longer [default: as fast as it goes]
     #[arg(long, value_name = "BYTES", requires = "state", value_parser = units::rate)]
     pub writer_bandwidth: Option<u64>,
 
